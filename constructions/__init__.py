@@ -1,0 +1,1 @@
+"""Explicit transformer weights that recall facts."""

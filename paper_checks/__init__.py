@@ -1,0 +1,1 @@
+"""The paper's claims, each with its check and its evidence."""
