@@ -367,4 +367,4 @@ def expressions(kind: str, *, residual: bool = False, hops: int | None = None, *
         divides=divides,
         choose=lambda condition, yes, no: sp.Piecewise((yes, condition), (no, True)),
     )  # fmt: skip
-    return {field: value for field, value in formula(shape).to_dict().items()}
+    return formula(shape).to_dict()

@@ -8,8 +8,9 @@ v_i       = ReLU(u_i W_in + b_in) W_out + b_out (+ u_i if residual)
 logits    = v_last W_U + b_U
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -108,7 +109,7 @@ class Attention(nn.Module):
     def __init__(self, shape: BlockShape, d: int, **options: Any) -> None:
         super().__init__()
         self.hard = shape.hard
-        self.heads = nn.ModuleList(Head(head, d, **options) for head in shape.heads)
+        self.heads = cast("Sequence[Head]", nn.ModuleList(Head(head, d, **options) for head in shape.heads))
 
     def patterns(self, h: Float[Tensor, "*batch j d"], last: bool = False) -> list[Float[Tensor, "*batch i j"]]:
         """The pattern of every head, for all positions `i` or the `last` alone; each row sums to 1."""
@@ -117,7 +118,7 @@ class Attention(nn.Module):
         seen = torch.ones(length, length, dtype=torch.bool, device=h.device).tril()[-read.shape[-2] :]
         patterns = []
         for head in self.heads:
-            scores = head.scores(read, h).masked_fill(~seen, float("-inf"))  # type: ignore[operator]
+            scores = head.scores(read, h).masked_fill(~seen, float("-inf"))
             if self.hard:
                 largest = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
                 patterns.append(largest / largest.sum(-1, keepdim=True))
@@ -160,8 +161,10 @@ class Block(nn.Module):
         """`v_i` for all positions, or for the `last` alone."""
         u = h[..., -1:, :] if last else h
         if self.attention is not None:
-            u = self.attention(h, last) + u if self.residual else self.attention(h, last)
-        return self.mlp(u) + u if self.residual else self.mlp(u)
+            attended: Tensor = self.attention(h, last)
+            u = attended + u if self.residual else attended
+        v: Tensor = self.mlp(u)
+        return v + u if self.residual else v
 
 
 class Transformer(nn.Module):
@@ -195,7 +198,9 @@ class Transformer(nn.Module):
         self.shape = shape
         self.embedding = _weight(shape.tokens, shape.d, **options)
         self.register_parameter("position", _weight(shape.length, shape.d, **options) if shape.length else None)
-        self.blocks = nn.ModuleList(Block(block, shape.d, shape.residual, **options) for block in shape.blocks)
+        self.blocks = cast(
+            "Sequence[Block]", nn.ModuleList(Block(block, shape.d, shape.residual, **options) for block in shape.blocks)
+        )
         self.unembedding = _weight(shape.d, shape.attributes, **options)
         self.unembedding_bias = _weight(shape.attributes, **options)
 
@@ -213,10 +218,9 @@ class Transformer(nn.Module):
         h = self.embedding[tokens]
         if self.position is not None:
             h = h + self.position[:length]
-        blocks = list(self.blocks)
-        for i, block in enumerate(blocks):
+        for i, block in enumerate(self.blocks):
             # Once no later block attends, only the last position can reach the logits.
-            h = block(h, last=all(later.attention is None for later in blocks[i + 1 :]))
+            h = block(h, last=all(later.attention is None for later in self.blocks[i + 1 :]))
         return h[:, -1] @ self.unembedding + self.unembedding_bias
 
     @property
