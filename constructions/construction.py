@@ -196,7 +196,7 @@ def plan(
             "with shared=True"
         )
     N, R = facts.num_subjects, facts.num_relations
-    sized = {name: own[name] for name in ("hops_per_step", "forward", "hidden_layers") if name in own}
+    sized: dict[str, Any] = {name: own[name] for name in ("hops_per_step", "forward", "hidden_layers") if name in own}
     if bits is not None:
         sized["bits"] = own["bits"] = bits
     cost = size(kind, entities=N, relations=R, hops=hops, attributes=attributes, residual=residual, **sized)

@@ -86,7 +86,7 @@ def attention_is_hard(attention: str) -> bool:
     return attention == "hard"
 
 
-def fetch_query(p: Plan, widths: list[int], subject: slice, gain: float, hard: bool) -> tuple[Transformer, list[slice]]:
+def fetch_query(p: Plan, widths: list[int], subject: slice, gain: int, hard: bool) -> tuple[Transformer, list[slice]]:
     """A transformer whose first block gathers, at position `k`, the `subject` part of `x` and every relation's code.
 
     Shared by T2, T4 and T5. A relation token carries its code in the last slot, where the last token has it already if there is a

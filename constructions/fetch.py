@@ -15,7 +15,7 @@ LEAKAGE = 2.0**-26
 """What `sharpness` leaves of the error of a pre-activation: below the rounding of float32, where evaluation is then exact."""
 
 
-def sharpness(length: int, gain: float) -> int:
+def sharpness(length: int, gain: int) -> int:
     """Inverse temperature `beta` at which a head's leakage moves no pre-activation by more than `LEAKAGE`.
 
     Scores `beta <code, code'>` of sign-coded positions leave a gap of at least `2 beta`, so a head puts at most
@@ -37,7 +37,7 @@ def fetch(
     head: Head,
     query: slice,
     key: slice,
-    beta: float,
+    beta: int,
     source: slice,
     target: slice,
     signs: Float[Tensor, "l"] | None = None,

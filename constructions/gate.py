@@ -26,9 +26,9 @@ def write_gate(
     strength: int,
 ) -> None:
     """Add `strength * z_word` to the pre-activations of `neurons`, one word a neuron, reading the codes in `slots`."""
-    options = {"dtype": mlp.weight_in.dtype, "device": mlp.weight_in.device}
+    weight = mlp.weight_in
     for slot, letters in zip(slots, words.T):
-        mlp.weight_in[slot, neurons] += strength * relations.words(letters, **options).T
+        weight[slot, neurons] += strength * relations.words(letters, dtype=weight.dtype, device=weight.device).T
     mlp.bias_in[neurons] -= strength * relations.length * len(slots)
 
 

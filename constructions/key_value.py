@@ -97,11 +97,12 @@ def error_gain(m: int, L: int, hops: int, residual: bool) -> int:
     """How much an error of 1 in every fetched coordinate can grow on its way through the layers.
 
     An active neuron is off by at most `m e + L` if the entity's coordinates are off by `e`. Its output row has entries of size 1,
-    or at most 2 with a residual stream, which adds the old error to it.
+    or at most 2 with a residual stream, which adds the old error to it. With codes of one digit the (at most two) neurons of a
+    relation stand at 0 when no entity is there, so that both may open by their error.
     """
     error = 1
     for _ in range(hops):
-        neuron = m * error + L
+        neuron = (m * error + L) * (2 if m == 1 else 1)
         error = error + 2 * neuron if residual else neuron
     return error
 

@@ -72,7 +72,7 @@ class _Shape:
     options: Mapping[str, Any]
     length: Callable[..., Number]
     maximum: Callable[..., Number]
-    divides: Callable[[Number, Number], Any]
+    equal: Callable[[Number, Number], Any]
     choose: Callable[[Any, Number, Number], Number]
 
     @property
@@ -152,7 +152,7 @@ def _direct(s: _Shape) -> Size:
 def _chain_of_thought(s: _Shape) -> Size:
     j = s.options["hops_per_step"]
     steps = -(-s.k // j)
-    even = s.divides(j, s.k)
+    even = s.equal(s.k % j, 0)
     # The last step of an uneven chain is filled up with the blank relation, which then needs a code of its own.
     words = s.R**j + s.choose(even, 0, s.R ** (s.k % j))
     code = s.choose(even, s.length(s.R), s.length(s.R + 1))
@@ -221,8 +221,9 @@ def _meet_in_middle(s: _Shape) -> Size:
         depth=layers,
         heads=[(s.fetched, position, s.L), (1, position, blocks)],
         positions=s.k + 1,
-        bits_in=blocks,
-        bits_out=output,
+        # Without a word on its side, a row or column is the fixed code of its own entity.
+        bits_in=s.choose(s.equal(forward, 0), 0, blocks),
+        bits_out=s.choose(s.equal(backward, 0), 0, output),
     )
 
 
@@ -323,7 +324,7 @@ def size(
         N, A, R, k, bits, residual, chosen,
         length=code_length,
         maximum=max,
-        divides=lambda j, n: n % j == 0,
+        equal=lambda a, b: a == b,
         choose=lambda condition, yes, no: yes if condition else no,
     )  # fmt: skip
     return formula(shape)
@@ -357,14 +358,11 @@ def expressions(kind: str, *, residual: bool = False, hops: int | None = None, *
     if "forward" in chosen and chosen["forward"] is None:
         chosen["forward"] = sp.Symbol("f", nonnegative=True, integer=True)
 
-    def divides(j: Any, n: Any) -> Any:
-        return sp.Eq(sp.Mod(n, j), 0)
-
     shape = _Shape(
         N, N, R, k, b if name not in ("key_value", "meet_in_middle") else sp.Integer(1), residual, chosen,
         length=lambda count, bits=1: sp.Max(1, sp.ceiling(sp.log(count, 2) / bits)),
         maximum=sp.Max,
-        divides=divides,
+        equal=sp.Eq,
         choose=lambda condition, yes, no: sp.Piecewise((yes, condition), (no, True)),
     )  # fmt: skip
     return formula(shape).to_dict()

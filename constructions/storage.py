@@ -88,7 +88,8 @@ def load(path: str | Path) -> Construction:
             metadata = opened.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise NotAModel(f"{file} is a safetensors file, but not a model of geotheory")
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}
+            names = opened.keys()
+            tensors = {name: opened.get_tensor(name) for name in names}
     except SafetensorError as error:
         kind = CorruptModel if _named_as_model(file) else NotAModel
         raise kind(
@@ -133,5 +134,5 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()

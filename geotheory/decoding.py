@@ -13,7 +13,7 @@ from geotheory.evaluation import Evaluator
 __all__ = ["Decoding", "Recalled"]
 
 # Queries decoded at once.
-AT_ONCE = 1 << 16
+AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)

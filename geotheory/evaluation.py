@@ -177,7 +177,7 @@ class Folded:
     """
 
     def __init__(self, transformer: Transformer, length: int) -> None:
-        self.transformer = transformer
+        self.embedding = transformer.embedding.detach()
         first = transformer.blocks[0]
         later = list(transformer.blocks[1:])
         assert isinstance(first.attention, Attention)
@@ -226,7 +226,7 @@ class Folded:
         weight = self.maps[i]
         if weight is None:
             return None
-        rows = self.transformer.embedding[tokens] + self.positions[i]
+        rows = self.embedding[tokens] + self.positions[i]
         return weight @ rows.T
 
     def finish(self, state: Float[Tensor, "rows need"]) -> Float[Tensor, "rows output"]:
@@ -249,14 +249,29 @@ class Folded:
             items, inverse = tokens[:, i].unique(return_inverse=True)
             if (table := self.table(i, items)) is not None:
                 shares.append((table.T.contiguous(), inverse))
+        (first, index), *others = self._audible(shares) or [(self.bias.new_zeros(1, self.columns), tokens[:, 0] * 0)]
+        first = first + self.bias
         rows = max(1, 4 * TILE // self.columns)
         for start in range(0, len(tokens), rows):
-            total = self.bias.expand(min(rows, len(tokens) - start), -1).clone()
-            for table, inverse in shares:
+            total = first[index[start : start + rows]]
+            for table, inverse in others:
                 total += table[inverse[start : start + rows]]
-            hidden = torch.relu(total[:, : self.width])
+            hidden = total[:, : self.width].relu_()
             state = torch.addmm(self.bias_out, hidden, self.weight_out)
             yield self.finish(state + total[:, self.width :] if self.residual else state)
+
+    @staticmethod
+    def _audible(shares: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        """The tables less those that are, at every neuron, far below the rounding of the others' sum.
+
+        A softmax that is sharp leaves something of every position; adding it would cost as much as what it was aimed at.
+        """
+        if len(shares) < 2:
+            return shares
+        largest = torch.stack([table.abs().amax(0) for table, _ in shares])
+        rounding = torch.finfo(largest.dtype).eps / 256 * largest.sum(0)
+        audible = (~(largest <= rounding)).any(1).tolist()
+        return [share for share, keep in zip(shares, audible) if keep]
 
     def sweep(
         self, subjects: Int[Tensor, "subjects"], relations: Int[Tensor, "relations"], hops: int
@@ -346,6 +361,8 @@ class Evaluator:
             return False
         if any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()):
             return False  # an intervention: folding would pass it by
+        if not all(bool(weight.sum().isfinite()) for weight in model.parameters()):
+            return False  # a NaN times 0 is a NaN, which a sparse product would overlook
         first, *later = model.blocks
         if first.attention is None or any(block.attention is not None for block in later):
             return False
@@ -355,16 +372,16 @@ class Evaluator:
             for weight in (head.query, head.key)
         )
 
+    @torch.no_grad()
     def _fold(self, length: int) -> tuple[Folded, Readout]:
         assert isinstance(self.model, Transformer)
         if length not in self._folded:
             self._folded[length] = Folded(self.model, length)
         if self._readout is None:
             read = (self.model.unembedding != 0).any(1)
-            self._readout = Readout(self.model.unembedding[read], self.model.unembedding_bias)
+            self._readout = Readout(self.model.unembedding[read], self.model.unembedding_bias.detach())
         return self._folded[length], self._readout
 
-    @torch.no_grad()
     def __call__(
         self, tokens: Int[Tensor, "queries length"], expected: Int[Tensor, "queries"] | None = None
     ) -> Answers:
@@ -380,6 +397,7 @@ class Evaluator:
             done += len(states)
         return Answers.cat(parts)
 
+    @torch.no_grad()
     def _dense(self, tokens: Tensor, expected: Tensor | None) -> Answers:
         parts = []
         for start in range(0, max(1, len(tokens)), DENSE):
@@ -390,7 +408,6 @@ class Evaluator:
             parts.append(part)
         return Answers.cat(parts)
 
-    @torch.no_grad()
     def sweep(
         self, subjects: int, relations: int, hops: int, expected: Callable[[Tensor], Tensor] | None = None
     ) -> Iterator[tuple[Tensor, Tensor, Answers]]:

@@ -1,21 +1,27 @@
 """Fact tables: which attribute each subject has under each relation (THEORY 1)."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+import networkx as nx
 import psutil
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from geotheory.errors import InvalidArgument, NotBijective, NotComposable, TooLarge, positive_integer
+from geotheory.csv_files import read_triples, write_triples
+from geotheory.errors import FactsError, InvalidArgument, NotBijective, NotComposable, TooLarge, positive_integer
+from geotheory.graph_facts import read_graph, write_graph
 from geotheory.names import Numbered, checked, position, same_names
+from geotheory.triples import Facts, by_first_appearance, checked_rows, gather
 
 __all__ = ["FactTable"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class FactTable:
     """`g : [R] x [N] -> [A]`: the attribute `g_r(x)` of subject `x` under relation `r`, with names.
 
@@ -50,12 +56,17 @@ class FactTable:
     """
 
     table: Int[Tensor, "R N"]
-    subjects: Sequence[str] = None  # type: ignore[assignment]  # never None after __post_init__
-    relations: Sequence[str] = None  # type: ignore[assignment]
-    attributes: Sequence[str] = None  # type: ignore[assignment]
+    subjects: Sequence[str]
+    relations: Sequence[str]
+    attributes: Sequence[str]
 
-    def __post_init__(self) -> None:
-        table = self.table
+    def __init__(
+        self,
+        table: Int[Tensor, "R N"],
+        subjects: Sequence[str] | None = None,
+        relations: Sequence[str] | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> None:
         if (
             not isinstance(table, Tensor)
             or table.is_floating_point()
@@ -71,13 +82,11 @@ class FactTable:
         R, N = table.shape
         # A copy: a caller who goes on writing into the tensor must not change the facts.
         table = table.to("cpu", torch.int64, copy=True)
-        subjects = Numbered("x", N) if self.subjects is None else checked("subjects", self.subjects)
-        relations = Numbered("r", R) if self.relations is None else checked("relations", self.relations)
-        attributes = subjects
-        if self.attributes is not None and self.attributes is not self.subjects:
-            attributes = checked("attributes", self.attributes)
-            if same_names(subjects, attributes):
-                attributes = subjects
+        subjects = Numbered("x", N) if subjects is None else checked("subjects", subjects)
+        relations = Numbered("r", R) if relations is None else checked("relations", relations)
+        attributes = subjects if attributes is None else checked("attributes", attributes)
+        if same_names(subjects, attributes):
+            attributes = subjects  # `is_composable` is then a comparison of objects
         for what, names, count in (("subject", subjects, N), ("relation", relations, R)):
             if len(names) != count:
                 raise InvalidArgument(f"{len(names)} {what} names for a table with {count} {what}s")
@@ -164,7 +173,228 @@ class FactTable:
             # Row by row: the random numbers of all rows at once would take as much memory as the table.
             for row in table:
                 row[torch.rand(N, generator=generator, dtype=torch.float64) < missing] = -1
-        return cls(table, attributes=Numbered("x", N) if attributes is None else Numbered("a", A))
+        return cls(table, attributes=None if attributes is None else Numbered("a", A))
+
+    # -- triples, files and graphs -------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_triples(cls, rows: Iterable[Sequence[object]], *, shared: bool | None = None) -> "FactTable":
+        """The facts `(subject, relation, attribute)`, one a row; names are numbered in order of first appearance.
+
+        Parameters
+        ----------
+        rows
+            Triples of strings. A fact may be repeated.
+        shared
+            Whether subjects and attributes are one set of entities, so that relations compose. None: yes exactly if some
+            attribute is also a subject.
+
+        Raises
+        ------
+        FactsError
+            A subject has two attributes under one relation (the message names both rows), a row has not three cells, a name
+            is empty, or there are no rows.
+        NotAName
+            A name is no string; also a `TypeError`.
+        TooLarge
+            The table of all relations and subjects would not fit into memory (before it is allocated).
+
+        Examples
+        --------
+        >>> facts = FactTable.from_triples([("Ann", "wife", "Bo"), ("Bo", "mother", "Cy")])
+        >>> facts.subjects, facts.relations
+        (('Ann', 'Bo', 'Cy'), ('wife', 'mother'))
+        >>> facts.compose([[0, 1]])
+        tensor([[ 2, -1, -1]])
+        """
+        return cls._from_facts(gather(checked_rows(rows), "row"), shared, "there are no facts")
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        subject: str = "subject",
+        relation: str = "relation",
+        attribute: str = "attribute",
+        delimiter: str | None = None,
+        shared: bool | None = None,
+    ) -> "FactTable":
+        """The facts in a CSV or TSV file, one a row; names are numbered in order of first appearance.
+
+        The file is UTF-8, with or without byte order mark; cells may be quoted and then hold delimiters and line ends. Rows
+        without text are ignored. Names are taken as they are: spaces at their ends belong to them.
+
+        Parameters
+        ----------
+        path
+            The file. Its first row names the columns.
+        subject, relation, attribute
+            The names of the three columns to read; the file may have others.
+        delimiter
+            One character. None: a tab if the suffix is .tsv or .tab, otherwise what separates the header into these columns.
+        shared
+            As in :meth:`from_triples`.
+
+        Raises
+        ------
+        FactsError
+            Each with its line number: a column that is not there or is there twice, a row with too few or too many cells, an
+            empty cell, two attributes for one subject and relation (both lines), quotes that do not match, bytes that are not
+            UTF-8. Without: no rows, a directory.
+        InvalidArgument
+            The delimiter is not one character, or two of the columns are the same.
+        FileNotFoundError
+            There is no such file.
+        TooLarge
+            The table of all relations and subjects would not fit into memory (before it is allocated).
+        """
+        path = Path(path)
+        facts = gather(read_triples(path, (subject, relation, attribute), delimiter), "line", f"{path}: ")
+        return cls._from_facts(facts, shared, f"{path} has a header but no facts")
+
+    def to_csv(self, path: str | os.PathLike[str], *, drop_unmentioned: bool = False) -> None:
+        r"""Write the facts as rows under the header ``subject,relation,attribute`` (tabs if the suffix is .tsv or .tab).
+
+        :meth:`from_csv` reads the same facts back, name by name, whatever characters the names contain; give it
+        `shared=facts.is_composable` if the names alone do not tell. If the table came from triples, the result is equal to it,
+        indices included: rows are so ordered that names first appear in the order of their indices, if any order of rows does
+        that. (For most random tables none does; :meth:`to_networkx` always keeps the indices.)
+
+        The file is replaced at the end and at once: a full disk or Ctrl-C leaves the old file as it was.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        drop_unmentioned
+            Leave out names that occur in no fact, which rows cannot express.
+
+        Raises
+        ------
+        FactsError
+            Some name occurs in no fact, and `drop_unmentioned` is false. Nothing is written.
+        InvalidArgument
+            `path` is a directory or a device.
+        FileNotFoundError
+            The directory does not exist.
+        """
+        if not drop_unmentioned:
+            self._ensure_all_mentioned()
+        names = self.subjects, self.relations, self.attributes
+        rows = (
+            (names[0][x], names[1][r], names[2][a]) for x, r, a in by_first_appearance(self.table, self.is_composable)
+        )
+        write_triples(Path(path), rows)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph, *, shared: bool | None = None) -> "FactTable":
+        """The facts of a directed graph: an edge from subject to attribute with the edge attribute `relation`.
+
+        Nodes and relations are named by `str`. Names are numbered in the order that :meth:`to_networkx` left in the graph; any
+        others come after them, nodes in the order of the graph and relations in the order of its edges.
+
+        Parameters
+        ----------
+        graph
+            A `MultiDiGraph` or `DiGraph`, from anywhere.
+        shared
+            Whether all nodes are entities, subjects and attributes alike. False: a node is a subject if edges leave it, an
+            attribute if edges enter it (both, as two different things, if both; a subject if none). None: as :meth:`to_networkx`
+            noted it, in other graphs true exactly if some node has edges of both kinds.
+
+        Raises
+        ------
+        FactsError
+            The graph is undirected, has no edges, an edge has no `relation`, two nodes or relations have one name, or a
+            subject has two attributes under one relation.
+        TooLarge
+            The table of all relations and subjects would not fit into memory (before it is allocated).
+
+        Examples
+        --------
+        >>> cycle = nx.cycle_graph(3, create_using=nx.DiGraph)
+        >>> nx.set_edge_attributes(cycle, "next", "relation")
+        >>> FactTable.from_networkx(cycle).table
+        tensor([[1, 2, 0]])
+        """
+        named = read_graph(graph, shared)
+        return cls._from_facts(
+            named.facts,
+            named.shared,
+            "the graph has no edges, so there are no facts",
+            named.subjects,
+            named.relations,
+            named.attributes,
+        )
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """The graph with one edge per fact, from subject to attribute, with the edge attribute (and key) `relation`.
+
+        Nodes are names; a name that is both a subject and an attribute is one node. Edges do not tell the order of names,
+        relations without facts, or whether attributes are subjects. So the graph attribute ``graph.graph["geotheory"]`` lists
+        the `subjects`, the `relations` and, unless they are the subjects, the `attributes`: :meth:`from_networkx` then returns
+        an equal table. The graph may be edited in between. (Delete that attribute before writing GraphML, which has no lists.)
+
+        Examples
+        --------
+        >>> facts = FactTable.from_triples([("Iron", "symbol", "Fe"), ("Gold", "symbol", "Au")])
+        >>> graph = facts.to_networkx()
+        >>> list(graph.edges(data="relation"))
+        [('Iron', 'Fe', 'symbol'), ('Gold', 'Au', 'symbol')]
+        >>> FactTable.from_networkx(graph) == facts
+        True
+        """
+        attributes = None if self.is_composable else self.attributes
+        return write_graph(self.triples(), self.subjects, self.relations, attributes)
+
+    @classmethod
+    def _from_facts(
+        cls,
+        facts: Facts,
+        shared: bool | None,
+        nothing: str,
+        subjects: Iterable[str] = (),
+        relations: Iterable[str] = (),
+        attributes: Iterable[str] = (),
+    ) -> "FactTable":
+        """The table of `facts`; names in the order given, then in order of first appearance; `nothing` says that there are none."""
+        if shared is None:
+            shared = not {x for x, _ in facts}.isdisjoint(a for a, _ in facts.values())
+        subject_index = dict.fromkeys(subjects, 0)
+        relation_index = dict.fromkeys(relations, 0)
+        attribute_index = subject_index if shared else dict.fromkeys(attributes, 0)
+        for (x, r), (a, _) in facts.items():
+            subject_index[x] = relation_index[r] = attribute_index[a] = 0
+        if not (subject_index and relation_index and attribute_index):
+            raise FactsError(nothing)
+        for index in (subject_index, relation_index, attribute_index):
+            index.update(zip(index, range(len(index))))
+        _ensure_fits(len(relation_index), len(subject_index))
+        table = torch.full((len(relation_index), len(subject_index)), -1)
+        if facts:
+            entries = [(relation_index[r], subject_index[x], attribute_index[a]) for (x, r), (a, _) in facts.items()]
+            rs, xs, attributes_ = torch.tensor(entries).T
+            table[rs, xs] = attributes_
+        return cls(table, tuple(subject_index), tuple(relation_index), tuple(attribute_index))
+
+    def _ensure_all_mentioned(self) -> None:
+        known = self.table >= 0
+        used = torch.zeros(self.num_attributes, dtype=torch.bool)
+        used[self.table[known]] = True
+        has_facts = known.any(0)
+        roles = {"relation": (self.relations, known.any(1))}
+        if self.is_composable:
+            roles["entity"] = (self.subjects, has_facts | used)
+        else:
+            roles |= {"subject": (self.subjects, has_facts), "attribute": (self.attributes, used)}
+        for role, (names, mentioned) in roles.items():
+            silent = (~mentioned).nonzero().flatten()
+            if len(silent):
+                raise FactsError(
+                    f"no fact mentions the {role} {names[int(silent[0])]!r}, so rows of facts would lose it; "
+                    "pass drop_unmentioned=True to leave such names out, or use to_networkx()"
+                )
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
-"""Shared pytest options and hypothesis profile."""
+"""Shared pytest options, hypothesis profile and fixtures."""
 
 import pytest
+import torch
 from hypothesis import settings
 
 # No test depends on the clock: a slow machine must not fail a property.
 settings.register_profile("geotheory", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("geotheory")
+
+# Tests run in parallel processes already, and their tensors are small.
+torch.set_num_threads(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

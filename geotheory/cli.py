@@ -1,0 +1,445 @@
+"""The command `geotheory`: thin; every command imports what it needs when it runs, so that `size` loads no torch."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from geotheory.errors import GeotheoryError, InvalidArgument
+
+if TYPE_CHECKING:
+    from constructions.construction import Construction
+    from geotheory.facts import FactTable
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="geotheory",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Transformers that recall facts: build them in closed form, verify and prove them, and say how small they can be.",
+)
+
+
+class Dtype(StrEnum):
+    """Floating-point types in which a model can be built."""
+
+    float64 = "float64"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+class Attend(StrEnum):
+    """Softmax attention, or saturated attention whose arithmetic is exact."""
+
+    softmax = "softmax"
+    hard = "hard"
+
+
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONSTRUCTION", help="single-hop, direct, chain-of-thought, key-value, meet-in-middle or associative."
+    ),
+]
+Entities = Annotated[int | None, typer.Option("-N", "--entities", help="Number of subjects (random bijections).")]
+Relations = Annotated[int | None, typer.Option("-R", "--relations", help="Number of relations (random bijections).")]
+Hops = Annotated[int, typer.Option("-k", "--hops", help="Hops of a query.")]
+Facts = Annotated[
+    Path | None, typer.Option("--facts", help="CSV or TSV file with columns subject, relation, attribute.")
+]
+Columns = Annotated[
+    str, typer.Option("--columns", help="Names of the three columns in the file.", metavar="SUBJECT,RELATION,ATTRIBUTE")
+]
+Bits = Annotated[int | None, typer.Option("--bits", help="Bits a coordinate of the attributes' code (default 1).")]
+Residual = Annotated[bool, typer.Option("--residual", help="With a residual stream.")]
+HopsPerStep = Annotated[
+    int | None, typer.Option("--hops-per-step", help="chain-of-thought: hops between emitted entities (default 1).")
+]
+Forward = Annotated[
+    int | None, typer.Option("--forward", help="meet-in-middle: hops held by the subject (default half of them).")
+]
+HiddenLayers = Annotated[int | None, typer.Option("--hidden-layers", help="meet-in-middle: 1 or 2 (default 2).")]
+Attention = Annotated[Attend | None, typer.Option("--attention", help="How heads attend (default softmax).")]
+Dimension = Annotated[int | None, typer.Option("-d", "--dimension", help="associative: dimension of the embeddings.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of random facts, samples and random embeddings.")]
+DtypeOption = Annotated[Dtype, typer.Option("--dtype", help="Type of the weights.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ...")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def main() -> None:
+    """Run the command; exit status 0 if all holds, 1 if something fails, 2 for bad input, 130 on Ctrl-C."""
+    try:
+        app()
+    except (GeotheoryError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        text = (
+            str(error)
+            if isinstance(error, GeotheoryError) or error.args[1:] == ()
+            else f"{error.strerror}: {error.filename}"
+        )
+        typer.echo(f"error: {text}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(130)
+
+
+def _console() -> Console:
+    # A pipe has no width; tables must not be squeezed into 80 columns there.
+    console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _facts(path: Path | None, columns: str, entities: int | None, relations: int | None, seed: int) -> "FactTable":
+    from geotheory.facts import FactTable
+
+    if path is not None:
+        if entities is not None or relations is not None:
+            raise InvalidArgument("give either --facts FILE or -N and -R, not both")
+        names = columns.split(",")
+        if len(names) != 3:
+            raise InvalidArgument(f"--columns takes three names, separated by commas; {columns!r} has {len(names)}")
+        return FactTable.from_csv(path, subject=names[0], relation=names[1], attribute=names[2])
+    if entities is None or relations is None:
+        raise InvalidArgument("give -N and -R for random bijections, or --facts FILE")
+    return FactTable.random_bijections(entities=entities, relations=relations, seed=seed)
+
+
+def _options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, refused by name where the construction does not have them."""
+    accepted = {
+        "single_hop": {"bits"},
+        "direct": {"bits", "attention"},
+        "chain_of_thought": {"bits", "hops_per_step", "attention"},
+        "key_value": {"attention"},
+        "meet_in_middle": {"forward", "hidden_layers", "attention"},
+        "associative": {"d"},
+    }[kind]
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    for name in given.keys() - accepted - {"residual"}:
+        has = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(accepted))
+        raise InvalidArgument(f"{kind} has no option --{name.replace('_', '-')}; it has {has}")
+    return given
+
+
+def _kind(name: str) -> str:
+    from constructions.sizes import KINDS
+    from geotheory.errors import UnknownName
+
+    kind = name.replace("-", "_")
+    known = (*KINDS, "associative")
+    if kind not in known:
+        raise UnknownName("construction", name, [k.replace("_", "-") for k in known])
+    return kind
+
+
+def _build(
+    kind: str, facts: "FactTable", hops: int, dtype: Dtype, device: str, seed: int, options: dict[str, Any]
+) -> "Construction":
+    import torch
+
+    import constructions
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidArgument(f"device {device!r} is not available here: {error}") from error
+    chosen: dict[str, Any] = _options(kind, options) | {"dtype": getattr(torch, dtype.value), "device": device}
+    builder = getattr(constructions, kind)
+    if kind in ("single_hop", "associative"):
+        if hops != 1:
+            raise InvalidArgument(
+                f"{kind} answers one hop, not {hops}; use direct, chain-of-thought, key-value or meet-in-middle"
+            )
+        if kind == "associative":
+            if "d" not in chosen:
+                raise InvalidArgument("associative needs the dimension of its embeddings: -d")
+            chosen["seed"] = seed
+        return builder(facts, **chosen)  # type: ignore[no-any-return]
+    return builder(facts, hops, **chosen)  # type: ignore[no-any-return]
+
+
+def _size_rows(entities: int, relations: int, hops: int, bits: int, residual: bool) -> list[dict[str, Any]]:
+    """One row a construction, the lower bound beside it where it has one."""
+    import bounds
+    from constructions.sizes import KINDS, size
+
+    shape: dict[str, Any] = {"entities": entities, "relations": relations, "hops": hops, "residual": residual}
+    rows = []
+    for kind in KINDS:
+        variants: list[dict[str, Any]] = [{}]
+        if kind == "single_hop" and hops > 1:
+            continue
+        if kind == "chain_of_thought":
+            variants = [{"hops_per_step": j} for j in range(1, max(2, hops))]
+        for variant in variants:
+            amplitude: dict[str, Any] = {} if kind in ("key_value", "meet_in_middle") else {"bits": bits}
+            cost = size(kind, **shape, **amplitude, **variant)
+            # B1 speaks of models in which nothing but the subjects' rows depends on the facts.
+            generic = cost.bits_shared == 0 and cost.bits_out == 0
+            j = variant.get("hops_per_step", hops)
+            least = bounds.fixed_unembedding(entities, relations, j).bits if generic else None
+            rows.append(
+                {
+                    "construction": kind.replace("_", "-") + (f" ({j} hops per step)" if variant and hops > 2 else ""),
+                    **cost.to_dict(),
+                    "least": least,
+                    "theorem": ("B7" if variant else "B1") if generic else None,
+                    "ratio": cost.bits_in / least if least else None,
+                }
+            )
+    return rows
+
+
+@app.command()
+def size(
+    entities: Annotated[int, typer.Option("-N", "--entities", help="Number of subjects.")],
+    relations: Annotated[int, typer.Option("-R", "--relations", help="Number of relations.")],
+    hops: Hops = 1,
+    bits: Annotated[
+        int, typer.Option("--bits", help="Bits a coordinate, where the construction has amplitude codes.")
+    ] = 1,
+    residual: Residual = False,
+    as_json: AsJson = False,
+) -> None:
+    """What each construction costs, and the least possible.
+
+    Nothing is built, so any size will do.
+
+    [bold]Examples[/bold]
+
+      geotheory size -N 4096 -R 16
+
+      geotheory size -N 1000000000 -R 16 -k 5
+    """
+    rows = _size_rows(entities, relations, hops, bits, residual)
+    if as_json:
+        _print_json({"entities": entities, "relations": relations, "hops": hops, "bits": bits, "constructions": rows})
+        return
+    table = Table(title=f"N = {entities:,}, R = {relations:,}, k = {hops}", title_justify="left")
+    for name in (
+        "construction",
+        "d",
+        "width",
+        "depth",
+        "steps",
+        "parameters",
+        "bits per subject",
+        "least possible",
+        "ratio",
+    ):
+        table.add_column(name, justify="left" if name == "construction" else "right", overflow="fold")
+    for row in rows:
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.4g}"
+        least = "" if row["least"] is None else f"{row['least']:,.6g} ({row['theorem']})"
+        cells = (row[name] for name in ("d", "width", "depth", "steps", "parameters", "bits_in"))
+        table.add_row(row["construction"], *(f"{cell:,}" for cell in cells), least, ratio)
+    _console().print(table)
+    typer.echo(
+        "bits per subject: bits of facts in its embedding. least possible: for any model with a fact-independent decoder."
+    )
+
+
+@app.command()
+def verify(
+    construction: Kind,
+    entities: Entities = None,
+    relations: Relations = None,
+    hops: Hops = 1,
+    facts: Facts = None,
+    columns: Columns = "subject,relation,attribute",
+    bits: Bits = None,
+    residual: Residual = False,
+    hops_per_step: HopsPerStep = None,
+    forward: Forward = None,
+    hidden_layers: HiddenLayers = None,
+    attention: Attention = None,
+    dimension: Dimension = None,
+    sample: Annotated[int | None, typer.Option("--sample", help="Ask so many random queries instead of all.")] = None,
+    seed: Seed = 0,
+    dtype: DtypeOption = Dtype.float32,
+    device: Device = "cpu",
+    proof: Annotated[bool, typer.Option("--proof/--no-proof", help="Also prove it from the weights.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Build a construction, ask it every query, and prove it from its weights.
+
+    [bold]Examples[/bold]
+
+      geotheory verify single-hop -N 4096 -R 16
+
+      geotheory verify direct -N 4096 -R 16 -k 2
+
+      geotheory verify chain-of-thought --facts examples/family.csv -k 2
+    """
+    import geotheory
+
+    kind = _kind(construction)
+    table = _facts(facts, columns, entities, relations, seed)
+    options = {
+        "bits": bits,
+        "residual": residual,
+        "hops_per_step": hops_per_step,
+        "forward": forward,
+        "hidden_layers": hidden_layers,
+        "attention": attention.value if attention else None,
+        "d": dimension,
+    }
+    built = _build(kind, table, hops, dtype, device, seed, options)
+    found = geotheory.verify(built, sample=sample, seed=seed, progress=not as_json)
+    certificate = built.certificate() if proof and kind != "associative" else None
+    if as_json:
+        _print_json(
+            {
+                "kind": kind,
+                "options": dict(built.options),
+                "size": built.size.to_dict(),
+                "verification": found.to_dict(),
+                "certificate": certificate and certificate.to_dict(),
+            }
+        )
+    else:
+        typer.echo(repr(built))
+        typer.echo(str(found))
+        if certificate is not None:
+            typer.echo(str(certificate))
+    if not found.complete:
+        raise typer.Exit(130)
+    if not found.holds or (certificate is not None and not certificate.holds):
+        raise typer.Exit(1)
+
+
+@app.command()
+def build(
+    construction: Kind,
+    out: Annotated[Path, typer.Option("--out", help="Directory to write the model into.")],
+    entities: Entities = None,
+    relations: Relations = None,
+    hops: Hops = 1,
+    facts: Facts = None,
+    columns: Columns = "subject,relation,attribute",
+    bits: Bits = None,
+    residual: Residual = False,
+    hops_per_step: HopsPerStep = None,
+    forward: Forward = None,
+    hidden_layers: HiddenLayers = None,
+    attention: Attention = None,
+    seed: Seed = 0,
+    dtype: DtypeOption = Dtype.float32,
+) -> None:
+    """Build a construction and write it to a directory, for `geotheory ask`.
+
+    [bold]Examples[/bold]
+
+      geotheory build single-hop --facts examples/elements.csv --out elements
+
+      geotheory build chain-of-thought --facts examples/family.csv -k 3 --out family
+    """
+    kind = _kind(construction)
+    if kind == "associative":
+        raise InvalidArgument(
+            "associative is a baseline without guarantee, and not kept; measure it with `geotheory verify`"
+        )
+    if out.exists() and not out.is_dir():
+        raise InvalidArgument(f"--out {out} is a file; give a directory")
+    table = _facts(facts, columns, entities, relations, seed)
+    options = {
+        "bits": bits,
+        "residual": residual,
+        "hops_per_step": hops_per_step,
+        "forward": forward,
+        "hidden_layers": hidden_layers,
+        "attention": attention.value if attention else None,
+    }
+    built = _build(kind, table, hops, dtype, "cpu", seed, options)
+    typer.echo(f"{built!r} written to {built.save(out)}")
+
+
+@app.command()
+def ask(
+    model: Annotated[Path, typer.Argument(metavar="DIR", help="Directory made by `geotheory build`.")],
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="Whom the query starts from.")],
+    relations: Annotated[
+        list[str], typer.Argument(metavar="RELATION...", help="Relations, the one that is applied first first.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Ask a built model one query, by name; a chain of thought is shown step by step.
+
+    Exit status 1 if the model abstains.
+
+    [bold]Examples[/bold]
+
+      geotheory ask elements Iron symbol
+
+      geotheory ask family Ada wife mother
+    """
+    import constructions
+
+    loaded = constructions.load(model)
+    facts = loaded.facts
+    x = facts.subject_index(subject)
+    word = [facts.relation_index(name) for name in relations]
+    loaded.decoding.check(len(word))
+    chain = [facts.attributes[a] if a >= 0 else None for a in loaded.answer([x], [word], steps=True)[0].tolist()]
+    if as_json:
+        _print_json({"subject": subject, "relations": relations, "answer": chain[-1], "chain": chain})
+    else:
+        if loaded.decoding.hops_per_step:
+            start = 0
+            for end, name in zip(loaded.decoding.emitted_hops(len(word)), chain):
+                typer.echo(f"  {' '.join(relations[start : end + 1])} -> {name or '(no answer)'}", err=True)
+                start = end + 1
+                if name is None:
+                    break
+        typer.echo(chain[-1] if chain[-1] is not None else "no answer: the model abstains")
+    if chain[-1] is None:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    only: Annotated[list[str] | None, typer.Option("--only", help="Check this claim only; may be repeated.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Directory for report.json.")] = Path("report"),
+    as_json: AsJson = False,
+) -> None:
+    """Check the paper's claims one by one; exit status 1 if any fails.
+
+    [bold]Examples[/bold]
+
+      geotheory check
+
+      geotheory check --only S1 --only M4
+    """
+    from paper_checks import report
+
+    results = []
+    for claim, evidence, seconds in report.run(report.chosen(only or ())):
+        results.append((claim, evidence, seconds))
+        if not as_json:
+            typer.echo(
+                f"{evidence.verdict.value:8} {claim.id:4} [{claim.mark.value}] {claim.statement} ({seconds:.1f} s)"
+            )
+            if evidence.why:
+                typer.echo(f"         {evidence.why}")
+    written = report.write_json(results, out)
+    if as_json:
+        typer.echo(written.read_text(encoding="utf-8"), nl=False)
+    else:
+        typer.echo(f"figures: {written}")
+    if any(evidence.verdict.value == "fails" for _, evidence, _ in results):
+        raise typer.Exit(1)
