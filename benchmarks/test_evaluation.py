@@ -16,7 +16,7 @@ from geotheory.evaluation import Evaluator
 SLICE = 768
 
 
-def dense_rate(built, device="cpu"):
+def dense_rate(built):
     """Queries a second of the dense forward pass, on a slice of random queries."""
     facts, evaluator = built.facts, Evaluator(built.transformer, dense=True)
     generator = torch.Generator().manual_seed(0)
@@ -79,7 +79,9 @@ def test_key_value_and_meet_in_middle(benchmark):
         assert result.holds
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here: the same benchmark runs on the CPU above")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="no CUDA device here: the same benchmark runs on the CPU above"
+)
 def test_direct_exhaustively_on_cuda(benchmark, facts):
     built = constructions.direct(facts, 2, device="cuda")
     found = benchmark.pedantic(verify, args=(built,), rounds=3, warmup_rounds=1)

@@ -86,9 +86,9 @@ def associative(
     batches = torch.arange(len(stored)).split(8192)
     mean = torch.zeros(width, dtype=dtype)
     for i in batches:
-        mean += features(i).sum(0) / max(1, len(stored))
+        mean.add_(features(i).sum(0) / max(1, len(stored)))
     for i in batches:
-        block.mlp.weight_out += (features(i) - mean).T @ transformer.unembedding[:, stored[i]].T / width
+        block.mlp.weight_out.add_((features(i) - mean).T @ transformer.unembedding[:, stored[i]].T / width)
     cost = Size(
         d=d,
         width=width,

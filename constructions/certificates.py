@@ -168,7 +168,9 @@ class Proof:
         """All weights are finite, and those that are not compared with a code later are integers, and small."""
         transformer, N = self.construction.transformer, self.construction.facts.num_subjects
         infinite = [name for name, weight in transformer.named_parameters() if not bool(weight.sum().isfinite())]
-        self.require("weights are finite", not infinite, ", ".join(infinite) or f"{transformer.num_parameters:,} of them")
+        self.require(
+            "weights are finite", not infinite, ", ".join(infinite) or f"{transformer.num_parameters:,} of them"
+        )
         largest, whole = 0.0, True
         for name, weight in transformer.named_parameters():
             part = weight[N:] if name == "embedding" else weight

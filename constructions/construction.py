@@ -8,7 +8,6 @@ from typing import Any
 
 import psutil
 import torch
-from geotheory.facts import FactTable
 from jaxtyping import Int
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from geotheory.codes import Code
 from geotheory.decoding import Decoding
 from geotheory.errors import InvalidArgument, NotComposable, TooLarge
 from geotheory.evaluation import Evaluator
+from geotheory.facts import FactTable
 from geotheory.transformer import BlockShape, Transformer, TransformerShape
 
 __all__ = ["Construction", "Plan", "plan"]

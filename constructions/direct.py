@@ -6,7 +6,6 @@ word count `R^k` in the dimension is necessary with a fixed unembedding (bound B
 """
 
 import torch
-from geotheory.facts import FactTable
 
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, Plan, plan
@@ -15,6 +14,7 @@ from constructions.gate import select
 from constructions.layer_proofs import finish, selected
 from geotheory.codes import Code
 from geotheory.errors import InvalidArgument
+from geotheory.facts import FactTable
 from geotheory.transformer import Attention, BlockShape, HeadShape, Transformer
 from geotheory.words import all_words
 

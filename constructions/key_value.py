@@ -5,7 +5,6 @@ output row is the attribute's code. `k` hops take `k` such layers. The facts lie
 """
 
 import torch
-from geotheory.facts import FactTable
 
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, plan
@@ -14,6 +13,7 @@ from constructions.fetch import average
 from constructions.gate import hand_on, look_up
 from constructions.layer_proofs import finish, looked_up, next_stage
 from geotheory.codes import Code
+from geotheory.facts import FactTable
 from geotheory.transformer import BlockShape, HeadShape
 
 __all__ = ["error_gain", "key_value", "prove"]

@@ -15,6 +15,8 @@ __all__ = ["KINDS", "Size", "expressions", "size"]
 
 # int for a shape, sympy.Expr for symbols: both have + - * // **.
 Number = Any
+# The fields of a Size, in numbers of either sort.
+Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _size(
     bits_in: Number = 0,
     bits_out: Number = 0,
     bits_shared: Number = 0,
-) -> Size:
+) -> Fields:
     """Count the parameters of a transformer with `heads` = (how many, query/key dimension, value dimension)."""
     d = sum(parts.values()) if d is None else d
     neurons = width if neurons is None else neurons
@@ -114,28 +116,28 @@ def _size(
     attention = sum(count * 2 * d * (query + value) for count, query, value in heads)
     mlp = 2 * d * neurons + neurons + depth * d
     embedding = (shape.N + shape.R + extra_tokens + positions) * d
-    return Size(
-        d=d,
-        width=width,
-        depth=depth,
-        heads=sum(count for count, _, _ in heads),
-        steps=steps,
-        parameters=embedding + attention + mlp + (d + 1) * shape.A,
-        bits_in=bits_in,
-        bits_out=bits_out,
-        bits_shared=bits_shared,
-        parts=parts,
-    )
+    return {
+        "d": d,
+        "width": width,
+        "depth": depth,
+        "heads": sum(count for count, _, _ in heads),
+        "steps": steps,
+        "parameters": embedding + attention + mlp + (d + 1) * shape.A,
+        "bits_in": bits_in,
+        "bits_out": bits_out,
+        "bits_shared": bits_shared,
+        "parts": parts,
+    }
 
 
-def _single_hop(s: _Shape) -> Size:
+def _single_hop(s: _Shape) -> Fields:
     blocks = s.R * s.m
     parts = {"subject blocks": blocks, "relation codes": s.L} | ({"output": s.m} if s.residual else {})
     value = blocks if s.residual else blocks + s.L
     return _size(s, parts=parts, width=blocks, heads=[(1, 0, value)], positions=0, bits_in=blocks * s.b)
 
 
-def _direct(s: _Shape) -> Size:
+def _direct(s: _Shape) -> Fields:
     blocks = s.R**s.k * s.m
     position = s.length(s.k + 1)
     parts = {"subject blocks": blocks, "relation codes": s.k * s.L, "positions": position}
@@ -149,7 +151,7 @@ def _direct(s: _Shape) -> Size:
     )
 
 
-def _chain_of_thought(s: _Shape) -> Size:
+def _chain_of_thought(s: _Shape) -> Fields:
     j = s.options["hops_per_step"]
     steps = -(-s.k // j)
     even = s.equal(s.k % j, 0)
@@ -173,7 +175,7 @@ def _chain_of_thought(s: _Shape) -> Size:
     )
 
 
-def _key_value(s: _Shape) -> Size:
+def _key_value(s: _Shape) -> Fields:
     entity = s.maximum(s.length(s.N), s.length(s.A))
     several = s.k != 1
     position = s.length(s.k + 1) if several else 0
@@ -197,7 +199,7 @@ def _key_value(s: _Shape) -> Size:
     )
 
 
-def _meet_in_middle(s: _Shape) -> Size:
+def _meet_in_middle(s: _Shape) -> Fields:
     forward, layers = s.options["forward"], s.options["hidden_layers"]
     backward = s.k - forward
     position = s.length(s.k + 1)
@@ -227,7 +229,7 @@ def _meet_in_middle(s: _Shape) -> Size:
     )
 
 
-_FORMULAS: dict[str, tuple[Callable[[_Shape], Size], dict[str, Any]]] = {
+_FORMULAS: dict[str, tuple[Callable[[_Shape], Fields], dict[str, Any]]] = {
     "single_hop": (_single_hop, {}),
     "direct": (_direct, {}),
     "chain_of_thought": (_chain_of_thought, {"hops_per_step": 1}),
@@ -239,7 +241,7 @@ KINDS: tuple[str, ...] = tuple(_FORMULAS)
 """The constructions that recall every fact, in the order of the theory (T1 to T5)."""
 
 
-def _formula(kind: str, options: Mapping[str, Any]) -> tuple[str, Callable[[_Shape], Size], dict[str, Any]]:
+def _formula(kind: str, options: Mapping[str, Any]) -> tuple[str, Callable[[_Shape], Fields], dict[str, Any]]:
     name = kind.replace("-", "_")
     if name not in _FORMULAS:
         raise UnknownName("construction", kind, KINDS)
@@ -327,7 +329,7 @@ def size(
         equal=lambda a, b: a == b,
         choose=lambda condition, yes, no: yes if condition else no,
     )  # fmt: skip
-    return formula(shape)
+    return Size(**formula(shape))
 
 
 def expressions(kind: str, *, residual: bool = False, hops: int | None = None, **options: Any) -> dict[str, Any]:
@@ -338,7 +340,8 @@ def expressions(kind: str, *, residual: bool = False, hops: int | None = None, *
     kind, residual, options
         As for :func:`size`; `hops_per_step` and `forward` may be sympy expressions (default of `forward`: the symbol `f`).
     hops
-        A number in place of the symbol `k`; single_hop has 1.
+        A number in place of the symbol `k`; single_hop has 1. At one hop `key_value` attends uniformly and has no positions:
+        give `hops=1` for it, the formulas in `k` speak of several hops.
 
     Returns
     -------
@@ -365,4 +368,4 @@ def expressions(kind: str, *, residual: bool = False, hops: int | None = None, *
         equal=sp.Eq,
         choose=lambda condition, yes, no: sp.Piecewise((yes, condition), (no, True)),
     )  # fmt: skip
-    return formula(shape).to_dict()
+    return formula(shape)

@@ -99,7 +99,8 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str
         except StopIteration:
             return
         except csv.Error as error:
-            raise FactsError(f"{path}, line {line}: the quotes do not match ({error})") from None
+            # Either quotes that do not match, or a cell beyond the csv module's limit, mostly for the same reason.
+            raise FactsError(f"{path}, line {line}: check the quotes from here on ({error})") from None
         if any(cell.strip() for cell in row):
             yield line, row
 

@@ -62,7 +62,7 @@ class FactTable:
 
     def __init__(
         self,
-        table: Int[Tensor, "R N"],
+        table: Tensor,  # no shape: other tensors get an error of their own
         subjects: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
         attributes: Sequence[str] | None = None,
@@ -115,7 +115,7 @@ class FactTable:
         Raises
         ------
         InvalidArgument
-            A size below 1.
+            A size below 1, or a seed outside 0..2**64 - 1.
         TooLarge
             The table would not fit into memory (before it is allocated).
 
@@ -127,7 +127,7 @@ class FactTable:
         """
         N, R = positive_integer("entities", entities), positive_integer("relations", relations)
         _ensure_fits(R, N)
-        generator = torch.Generator().manual_seed(seed)
+        generator = _generator(seed)
         table = torch.empty(R, N, dtype=torch.int64)
         for row in table:
             torch.randperm(N, generator=generator, out=row)
@@ -153,7 +153,7 @@ class FactTable:
         Raises
         ------
         InvalidArgument
-            A size below 1, or a probability outside [0, 1].
+            A size below 1, a probability outside [0, 1], or a seed outside 0..2**64 - 1.
         TooLarge
             The table would not fit into memory (before it is allocated).
 
@@ -167,7 +167,7 @@ class FactTable:
         if not 0 <= missing <= 1:
             raise InvalidArgument(f"missing is a probability and must lie in [0, 1], not {missing!r}")
         _ensure_fits(R, N)
-        generator = torch.Generator().manual_seed(seed)
+        generator = _generator(seed)
         table = torch.randint(A, (R, N), generator=generator)
         if missing:
             # Row by row: the random numbers of all rows at once would take as much memory as the table.
@@ -621,6 +621,13 @@ class FactTable:
 
 def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
+
+
+def _generator(seed: int) -> torch.Generator:
+    number = positive_integer("seed", seed, least=0)
+    if number >= 2**64:
+        raise InvalidArgument(f"seed must be below 2**64, not {number}")
+    return torch.Generator().manual_seed(number)
 
 
 def _ensure_fits(relations: int, subjects: int) -> None:

@@ -1,6 +1,6 @@
 """Facts as networkx graphs: an edge from subject to attribute, with the relation as edge attribute."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import networkx as nx
@@ -37,6 +37,11 @@ def read_graph(graph: nx.Graph, shared: bool | None) -> GraphFacts:
         if data.get("relation") is None:
             raise FactsError(
                 f"the edge from {node_names[source]!r} to {node_names[target]!r} has no attribute 'relation'"
+            )
+        if not isinstance(data["relation"], Hashable):
+            raise FactsError(
+                f"the edge from {node_names[source]!r} to {node_names[target]!r} has the relation {data['relation']!r}, "
+                "which is no name"
             )
         edges.append((source, data["relation"], target))
     relation_names = _distinct_names("relation", (relation for _, relation, _ in edges))
@@ -81,7 +86,7 @@ def _distinct_names(what: str, things: Iterable[object]) -> dict[object, str]:
     names: dict[object, str] = {}
     owner: dict[str, object] = {}
     for thing in things:
-        name = names[thing] = str(thing)
+        name = names.setdefault(thing, str(thing))  # 1 and 1.0 are one key, and so one thing
         other = owner.setdefault(name, thing)
         if other != thing:
             raise FactsError(f"the {what}s {other!r} and {thing!r} have the same name {name!r}")

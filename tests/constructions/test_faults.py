@@ -167,7 +167,9 @@ def test_certificates_are_sound(data):
     parameters = dict(built.transformer.named_parameters())
     weight = parameters[data.draw(st.sampled_from(sorted(parameters)), label="parameter")]
     place = data.draw(st.integers(0, weight.numel() - 1), label="place")
-    change = data.draw(st.sampled_from(("negate", "zero", "+1", "-1", "+2", "-3", "+0.25", "x4", "nan")), label="change")
+    change = data.draw(
+        st.sampled_from(("negate", "zero", "+1", "-1", "+2", "-3", "+0.25", "x4", "nan")), label="change"
+    )
     flat = weight.view(-1)
     value = float(flat[place])
     flat[place] = {"negate": -value, "zero": 0.0, "x4": 4 * value, "nan": float("nan")}.get(change, value)

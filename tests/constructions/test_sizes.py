@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 import sympy as sp
-from hypothesis import given
+from hypothesis import given, settings
 
 import constructions
 from constructions.sizes import KINDS
@@ -31,6 +31,7 @@ def test_sizes_are_those_of_the_weights(data, shape):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(testing.shapes(10**6, 40, 6), st.integers(1, 4), st.booleans(), st.data())
+@settings(max_examples=25)
 def test_symbols_give_the_numbers(kind, shape, bits, residual, data):
     N, R, k = shape
     k = 1 if kind == "single_hop" else k
@@ -40,8 +41,11 @@ def test_symbols_give_the_numbers(kind, shape, bits, residual, data):
         options["hops_per_step"] = data.draw(st.integers(1, k))
     if kind == "meet_in_middle":
         options = {"forward": data.draw(st.integers(0, k)), "hidden_layers": data.draw(st.sampled_from((1, 2)))}
-    numbers = constructions.size(kind, entities=N, relations=R, hops=k, bits=bits, residual=residual, **options).to_dict()
-    symbols = constructions.expressions(kind, residual=residual, **options)
+    numbers = constructions.size(
+        kind, entities=N, relations=R, hops=k, bits=bits, residual=residual, **options
+    ).to_dict()
+    one_hop = {"hops": 1} if kind == "key_value" and k == 1 else {}
+    symbols = constructions.expressions(kind, residual=residual, **one_hop, **options)
     values = {sp.Symbol(n, positive=True, integer=True): v for n, v in zip("NRkb", (N, R, k, bits))}
 
     def evaluated(expression):

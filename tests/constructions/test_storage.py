@@ -27,7 +27,9 @@ def test_round_trip(tmp_path, named):
         assert (loaded.kind, loaded.size, loaded.decoding, loaded.options) == (
             built.kind, built.size, built.decoding, built.options,
         ), name  # fmt: skip
-        for (one, w), (other, v) in zip(loaded.transformer.state_dict().items(), built.transformer.state_dict().items()):
+        for (one, w), (other, v) in zip(
+            loaded.transformer.state_dict().items(), built.transformer.state_dict().items()
+        ):
             assert one == other
             assert torch.equal(w, v)
         assert verify(loaded).holds

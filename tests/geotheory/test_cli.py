@@ -25,7 +25,12 @@ def test_size_of_the_paper():
     for figure in ("196", "192", "1,765,348", "1"):
         assert f" {figure} " in row, row
     rows = json.loads(geotheory("size", "-N", 4096, "-R", 16, "--json"))["constructions"]
-    assert (rows[0]["construction"], rows[0]["d"], rows[0]["least"], rows[0]["ratio"]) == ("single-hop", 196, 192.0, 1.0)
+    assert (rows[0]["construction"], rows[0]["d"], rows[0]["least"], rows[0]["ratio"]) == (
+        "single-hop",
+        196,
+        192.0,
+        1.0,
+    )
 
 
 def test_size_shows_the_trade_off():
@@ -38,7 +43,9 @@ def test_size_shows_the_trade_off():
         "key-value",
         "meet-in-middle",
     ]
-    assert [row["d"] for row in rows] == sorted((row["d"] for row in rows), reverse=True)[:1] + [row["d"] for row in rows[1:]]
+    assert [row["d"] for row in rows] == sorted((row["d"] for row in rows), reverse=True)[:1] + [
+        row["d"] for row in rows[1:]
+    ]
     assert rows[0]["d"] > 49_152 > rows[4]["d"] > rows[1]["d"]
 
 

@@ -6,7 +6,7 @@ from geotheory.errors import InvalidArgument, UnknownName, nearest, positive_int
 
 
 def test_nearest_names():
-    assert nearest("irn", ["Iron", "Tin", "Gold"]) == "; did you mean Iron?"
+    assert nearest("irn", ["Iron", "Tin", "Gold"]) == "; did you mean Iron or Tin?"
     assert nearest("zzz", ["Iron", "Tin"]) == "; known: Iron, Tin"
     assert nearest("zzz", map(str, range(100))).endswith("6, 7, ...")
     assert nearest("zzz", []) == ""

@@ -16,7 +16,9 @@ def positional(draw, dtype=torch.float64):
     """Random models whose heads attend by position only: tokens and positions have coordinates of their own."""
     N, R, k = draw(st.integers(1, 6)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
     d, q = 5, 2
-    heads = tuple(HeadShape(draw(st.sampled_from((0, q))), draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 3))))
+    heads = tuple(
+        HeadShape(draw(st.sampled_from((0, q))), draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 3)))
+    )
     later = tuple(BlockShape(draw(st.integers(1, 9))) for _ in range(draw(st.integers(0, 2))))
     blocks = (BlockShape(draw(st.integers(1, 9)), heads, draw(st.booleans())), *later)
     shape = TransformerShape(N + R, draw(st.integers(1, 7)), d, k + 1, blocks, draw(st.booleans()))
@@ -94,7 +96,7 @@ def test_what_cannot_be_folded():
     assert not Evaluator(nn.Sequential()).folds
     hooked = Transformer(TransformerShape(6, 4, 3, 2, (BlockShape(4, head),))).randomize(0)
     assert Evaluator(hooked).folds
-    hooked.blocks[0].mlp.register_forward_hook(lambda module, inputs, output: output * 0)
+    hooked.blocks[0].mlp.register_forward_hook(lambda *arguments: arguments[-1] * 0)
     assert not Evaluator(hooked).folds
 
 

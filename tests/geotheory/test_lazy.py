@@ -19,7 +19,12 @@ def test_import_loads_no_torch(package):
 
 @pytest.mark.parametrize(
     "first",
-    ["import constructions.direct", "from constructions import direct", "import constructions", "import constructions.gate"],
+    [
+        "import constructions.direct",
+        "from constructions import direct",
+        "import constructions",
+        "import constructions.gate",
+    ],
 )
 def test_a_builder_is_not_hidden_by_its_file(first):
     assert run(f"{first}; import constructions; print(constructions.direct.__name__)") == "direct\n"

@@ -18,7 +18,9 @@ def models(draw, folding=False):
     for _ in range(draw(st.integers(0, 2))):
         later = [] if folding else draw(st.lists(heads, max_size=2))
         blocks.append(BlockShape(draw(st.integers(1, 6)), tuple(later)))
-    shape = TransformerShape(9, draw(st.integers(1, 7)), draw(st.integers(1, 6)), draw(st.sampled_from((0, 4))), tuple(blocks))
+    shape = TransformerShape(
+        9, draw(st.integers(1, 7)), draw(st.integers(1, 6)), draw(st.sampled_from((0, 4))), tuple(blocks)
+    )
     shape = TransformerShape(**(vars(shape) | {"residual": draw(st.booleans())}))
     return Transformer(shape, dtype=torch.float64).randomize(draw(st.integers(0, 99)))
 
@@ -32,7 +34,8 @@ def by_the_book(model, tokens):
             u = h[i] if block.attention is None else torch.zeros_like(h[i])
             for head in block.attention.heads if block.attention else ():
                 scores = [
-                    float((h[i] @ head.query) @ (h[j] @ head.key)) if head.query is not None else 0.0 for j in range(i + 1)
+                    float((h[i] @ head.query) @ (h[j] @ head.key)) if head.query is not None else 0.0
+                    for j in range(i + 1)
                 ]
                 top = max(scores)
                 weights = [float(s == top) if block.attention.hard else 2.718281828459045 ** (s - top) for s in scores]
