@@ -145,7 +145,7 @@ class TestPitchClasses:
         circle = ["C"]
         for _ in range(11):
             circle.append(str(one(facts, circle[-1], "perfect fifth")))
-        assert circle == "C G D A E B F♯ C♯ A♭ E♭ B♭ F".split()
+        assert circle == ["C", "G", "D", "A", "E", "B", "F♯", "C♯", "A♭", "E♭", "B♭", "F"]
         assert one(facts, circle[-1], "perfect fifth") == "C"
 
     def test_white_keys(self) -> None:
@@ -165,7 +165,7 @@ class TestFamily:
                 spouse = one(facts, x, there)
                 assert spouse is None or one(facts, spouse, back) == x
                 married += spouse is not None
-        assert married == 22
+        assert married == 2 * 12
 
     def test_nobody_is_wife_and_husband_or_mother_and_father(self) -> None:
         facts = read("family")
