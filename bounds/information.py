@@ -82,7 +82,7 @@ def fixed_unembedding(entities: int, relations: int, hops: int = 1, shared_bits:
     >>> fixed_unembedding(4096, 16).bits
     192.0
     >>> fixed_unembedding(4096, 16, 2).bits
-    3071.18...
+    3071.23...
     """
     N, R, k = (
         positive_integer(what, n) for what, n in (("entities", entities), ("relations", relations), ("hops", hops))

@@ -76,7 +76,8 @@ def opened(proof: Proof, stage: Stage, words: Tensor, slots: list[int], reach: i
             total += slot[0]
     proof.require("a block is open on its own word", (total == level).all(), f"level {level} at {len(total)} neurons")
     slack = gap - level - reach
-    proof.require("every other block is shut", slack >= 0, f"pre-activations at most {-slack:g}")
+    figure = f"pre-activations at most {-slack:g}" if slack < inf else "there is no other"
+    proof.require("every other block is shut", slack >= 0, figure)
     proof.shut.append((slack, float(stage.error.amax())))
 
 
@@ -214,6 +215,7 @@ def finish(proof: Proof, layer: int, state: State, codes: Iterable[Tensor], code
     )
     unit = 2 * proof.delta * (1 + 2.0**-40)  # covers the rounding of the few products below
     proof.epsilon = max(proof.epsilon, unit * float(state.error.amax()))
-    for slack, error in proof.shut:
-        proof.require("leakage opens nothing", unit * error <= slack, f"{unit * error:.3g} <= {slack:g}")
-    proof.require("leakage leaves a margin", proof.epsilon < 0.5, f"epsilon = {proof.epsilon:.3g} < 1/2")
+    if proof.delta:
+        for slack, error in proof.shut:
+            proof.require("leakage opens nothing", unit * error <= slack, f"{unit * error:.3g} <= {slack:g}")
+        proof.require("leakage leaves a margin", proof.epsilon < 0.5, f"epsilon = {proof.epsilon:.3g} < 1/2")

@@ -129,7 +129,7 @@ def _options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
         "meet_in_middle": {"forward", "hidden_layers", "attention"},
         "associative": {"d"},
     }[kind]
-    given = {name: value for name, value in options.items() if value not in (None, False)}
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     for name in given.keys() - accepted - {"residual"}:
         has = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(accepted))
         raise InvalidArgument(f"{kind} has no option --{name.replace('_', '-')}; it has {has}")
