@@ -602,7 +602,6 @@ class FactTable:
             return NotImplemented
         return (
             torch.equal(self.table, other.table)
-            and self.is_composable == other.is_composable
             and same_names(self.subjects, other.subjects)
             and same_names(self.relations, other.relations)
             and same_names(self.attributes, other.attributes)

@@ -65,6 +65,7 @@ class TestReading:
             HEADER + '"Ann","wife",Bo\nBo,mother,"Cy"\n',
             HEADER + "Ann,wife,Bo\nBo,mother,Cy\nAnn,wife,Bo\n",
             "attribute,year,subject,relation\nBo,,Ann,wife\nCy,1970,Bo,mother\n",
+            "subject,relation,attribute,,\nAnn,wife,Bo,,\nBo,mother,Cy,,\n",
             "subject;relation;attribute\nAnn;wife;Bo\nBo;mother;Cy\n",
             "subject\trelation\tattribute\nAnn\twife\tBo\nBo\tmother\tCy\n",
             "subject|relation|attribute\nAnn|wife|Bo\nBo|mother|Cy\n",
@@ -192,6 +193,14 @@ class TestCsvRoundTrip:
         facts = FactTable.from_triples(triples, shared=shared)
         facts.to_csv(path)
         assert FactTable.from_csv(path, shared=shared) == facts
+
+    def test_keeps_the_indices_where_facts_must_wait_for_one_another(self, tmp_path: Path) -> None:
+        # Subject by subject, "e" would appear before "d", and both before "c".
+        rows = [("a", "r", "b"), ("c", "r", "a"), ("b", "s", "d"), ("a", "s", "e"), ("e", "r", "f"), ("a", "t", "g")]
+        facts = FactTable.from_triples(rows)
+        assert "".join(facts.subjects) == "abcdefg"
+        facts.to_csv(tmp_path / "facts.csv")
+        assert FactTable.from_csv(tmp_path / "facts.csv") == facts
 
     @given(seed=st.integers(0, 100), entities=st.integers(1, 30))
     def test_keeps_the_facts_of_random_tables(self, tmp_path_factory, seed: int, entities: int) -> None:
@@ -337,6 +346,12 @@ class TestNetworkx:
         assert facts.subjects == ("Ann", "Cy", "Di")
         assert facts.relations == ("wife", "mother", "father")
         assert list(facts.triples()) == [("Di", "father", "Ann")]
+
+    def test_a_node_that_was_taken_out_and_put_back_keeps_its_number(self) -> None:
+        graph = ANN.to_networkx()
+        graph.remove_node("Ann")
+        graph.add_edge("Ann", "Bo", relation="wife")
+        assert FactTable.from_networkx(graph) == ANN
 
     def test_edited_graphs_with_attributes_of_their_own(self) -> None:
         graph = FactTable.from_triples([("Iron", "symbol", "Fe"), ("Gold", "symbol", "Au")]).to_networkx()
