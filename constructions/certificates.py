@@ -181,16 +181,17 @@ class Proof:
         self.require("weights are integers", whole and largest < 2**31, f"largest magnitude {largest:g}")
 
     def rows(self, coordinates: slice, wanted: Iterable[tuple[slice, Tensor]]) -> None:
-        """Subjects' rows are `wanted` on each of its slices, which make up `coordinates`, and zero elsewhere."""
-        rows = self.construction.transformer.embedding[: self.construction.facts.num_subjects]
-        wrong = 0
-        for where, codes in wanted:
-            wrong += int((rows[:, where] != codes.to(rows)).any(1).sum())
-        outside = int(rows[:, : coordinates.start].count_nonzero() + rows[:, coordinates.stop :].count_nonzero())
+        """Subjects' rows are `wanted` (runs of subjects and their codes) on `coordinates`, and zero elsewhere."""
+        rows = self.construction.transformer.embedding
+        wrong = outside = 0
+        for run, codes in wanted:
+            part = rows[run]
+            wrong += int((part[:, coordinates] != codes.to(part)).any(1).sum())
+            outside += int(part[:, : coordinates.start].count_nonzero() + part[:, coordinates.stop :].count_nonzero())
         self.require(
-            "rows hold the codes of their facts, and nothing else",
+            "subjects' rows are their codes, and nothing else",
             wrong == 0 and outside == 0,
-            f"{wrong} wrong codes, {outside} entries outside them",
+            f"{wrong} wrong rows, {outside} entries outside the codes",
         )
 
     # Attention

@@ -9,8 +9,8 @@ relation query. With `hops_per_step = j` there are blocks for words of length `j
 """
 
 import torch
-from geotheory.facts import FactTable
 
+from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, plan
 from constructions.direct import attention_is_hard
@@ -18,10 +18,11 @@ from constructions.fetch import fetch, sharpness
 from constructions.gate import select
 from constructions.layer_proofs import finish, selected
 from geotheory.codes import Code
+from geotheory.facts import FactTable
 from geotheory.transformer import Attention, BlockShape, HeadShape
 from geotheory.words import all_words
 
-__all__ = ["chain_of_thought", "chain_words", "prove", "reading"]
+__all__ = ["chain_of_thought", "filled_up", "prove", "reading", "step_words"]
 
 
 @torch.no_grad()
@@ -93,11 +94,8 @@ def chain_of_thought(
 
     relation, whole = HeadShape(positions.length, p.relations.length), HeadShape(positions.length, blocks.stop)
     transformer = p.transformer(BlockShape(p.size.width, (*[relation] * j, whole), hard), length=length, blanks=1)
-    words = chain_words(R, hops, j)
-    full = len(words) if hops % j == 0 else R**j
-    # A block of the last, filled-up step is that of the word without its blanks.
-    p.write_compositions(transformer, words[:full])
-    p.write_compositions(transformer, words[full:, : hops % j], first=full)
+    words = step_words(R, hops, j)
+    p.write_subjects(transformer, *words)
     transformer.embedding[N : N + p.relations.count, carried] = p.words(p.relations, torch.arange(p.relations.count))
 
     assert transformer.position is not None
@@ -115,19 +113,21 @@ def chain_of_thought(
         fetch(head, query, key, beta, carried, slot)
     fetch(subject_head, subject_query, key, beta, blocks, blocks)
 
-    select(block.mlp, slice(0, p.size.width), words, p.relations, slots, p.attributes, blocks, output)
+    select(block.mlp, slice(0, p.size.width), filled_up(words, R), p.relations, slots, p.attributes, blocks, output)
     p.write_unembedding(transformer, output)
     return p.construction(transformer)
 
 
-def chain_words(relations: int, hops: int, hops_per_step: int) -> torch.Tensor:
-    """The words that a step can meet: all of `[R]^j`, then those of the last step, filled up with the blank relation `R`."""
-    words = all_words(relations, hops_per_step)
-    rest = hops % hops_per_step
-    if not rest:
-        return words
-    last = torch.nn.functional.pad(all_words(relations, rest), (0, hops_per_step - rest), value=relations)
-    return torch.cat([words, last])
+def step_words(relations: int, hops: int, hops_per_step: int) -> list[torch.Tensor]:
+    """The words that a step can meet: all of `[R]^j`, and those of a last step of fewer hops, if there is one."""
+    lengths = [hops_per_step, hops % hops_per_step]
+    return [all_words(relations, length) for length in lengths if length]
+
+
+def filled_up(words: list[torch.Tensor], relations: int) -> torch.Tensor:
+    """The same words in one tensor, the shorter ones filled up with the blank relation `R`."""
+    longest = words[0].shape[1]
+    return torch.cat([torch.nn.functional.pad(w, (0, longest - w.shape[1]), value=relations) for w in words])
 
 
 def reading(step: int, steps: int, hops_per_step: int, residual: bool) -> tuple[int, int, list[int]]:
@@ -143,15 +143,15 @@ def reading(step: int, steps: int, hops_per_step: int, residual: bool) -> tuple[
 def prove(c: Construction) -> Certificate:
     """From the weights: at every step the model emits the right entity, with margin `2 (1 - epsilon)`, or is silent."""
     facts, code, k, j, steps = c.facts, c.code, c.hops, c.decoding.hops_per_step, c.decoding.steps
-    words, blocks = chain_words(facts.num_relations, k, j), c.space["subject blocks"]
+    words, blocks = step_words(facts.num_relations, k, j), c.space["subject blocks"]
+    queried = filled_up(words, facts.num_relations)
     with Proof.of(c) as proof:
         proof.integers()
-        compositions = (code.words(facts.compose(w[w < facts.num_relations][None])[0]) for w in words)
-        proof.rows(blocks, zip(c.space.split("subject blocks", len(words)), compositions))
+        proof.rows(blocks, subject_blocks(facts, code, *words))
         for step in range(steps):
             reader, subject, fetched = reading(step, steps, j, c.options["residual"])
             entities = [0, *range(steps * j + 1, reader + 1)]
             stage = proof.attend(reader, [*fetched, subject], blocks, code.amplitude, entities)
-            state = selected(proof, 0, stage, words, [position - 1 for position in fetched], code)
+            state = selected(proof, 0, stage, queried, [position - 1 for position in fetched], code)
             finish(proof, 0, state, [code.words(dtype=torch.float64)], code)
     return proof.certificate()

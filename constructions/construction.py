@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate
 from constructions.sizes import Size, size
 from constructions.subspaces import Subspaces
@@ -145,13 +146,11 @@ class Plan:
         """Codewords of `items` in the model's dtype, where the model is."""
         return code.words(items, dtype=self.dtype, device=self.device)
 
-    def write_compositions(self, transformer: Transformer, words: Int[Tensor, "words hops"], first: int = 0) -> None:
-        """Write the code of `T(x, word)` into the subject blocks, a block a word, from the `first` block on."""
-        m = self.attributes.length
-        blocks = transformer.embedding[: self.facts.num_subjects, self.space["subject blocks"]]
-        for i, word in enumerate(words, start=first):
-            # One word at a time: the table of all compositions would be as large as the embedding.
-            blocks[:, i * m : (i + 1) * m] = self.words(self.attributes, self.facts.compose(word[None])[0])
+    def write_subjects(self, transformer: Transformer, *words: Tensor) -> None:
+        """Write the code of `T(x, word)` into the subject blocks, a block a word."""
+        blocks = transformer.embedding[:, self.space["subject blocks"]]
+        for rows, codes in subject_blocks(self.facts, self.attributes, *words):
+            blocks[rows] = codes.to(blocks)
 
     def write_unembedding(self, transformer: Transformer, output: slice) -> None:
         """The attributes' code as a fixed unembedding, with the bias that makes amplitudes comparable."""

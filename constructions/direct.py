@@ -7,6 +7,7 @@ word count `R^k` in the dimension is necessary with a fixed unembedding (bound B
 
 import torch
 
+from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, Plan, plan
 from constructions.fetch import fetch, read_position, sharpness
@@ -72,7 +73,7 @@ def direct(
     words = all_words(facts.num_relations, hops)
 
     transformer, slots = fetch_query(p, [p.size.width], blocks, gain=s + (s + 1) * hops * L, hard=hard)
-    p.write_compositions(transformer, words)
+    p.write_subjects(transformer, words)
     mlp = transformer.blocks[0].mlp
     select(mlp, slice(0, p.size.width), words, p.relations, slots, p.attributes, blocks, output)
     p.write_unembedding(transformer, output)
@@ -123,8 +124,7 @@ def prove(c: Construction) -> Certificate:
     words, blocks = all_words(facts.num_relations, k), c.space["subject blocks"]
     with Proof.of(c) as proof:
         proof.integers()
-        compositions = (code.words(facts.compose(word[None])[0]) for word in words)
-        proof.rows(blocks, zip(c.space.split("subject blocks", len(words)), compositions))
+        proof.rows(blocks, subject_blocks(facts, code, words))
         stage = proof.attend(k, query_targets(c), blocks, code.amplitude, entities=[0])
         state = selected(proof, 0, stage, words, list(range(k)), code)
         finish(proof, 0, state, [code.words(dtype=torch.float64)], code)

@@ -113,7 +113,7 @@ def prove(c: Construction) -> Certificate:
     entity = slice(0, keys.length)
     with Proof.of(c) as proof:
         proof.integers()
-        proof.rows(entity, [(entity, keys.words())])
+        proof.rows(entity, [(slice(0, keys.count), keys.words())])
         stage = proof.attend(k, None if k == 1 else query_targets(c), entity, 1, entities=[0])
         state = looked_up(proof, 0, stage, 0, c.space["entity code"])
         for layer in range(1, k):

@@ -7,13 +7,14 @@ in output block `beta`; the inner product with the column of `a` is largest exac
 """
 
 import torch
-from geotheory.facts import FactTable
 
+from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, plan
 from constructions.direct import attention_is_hard, fetch_query, query_targets
 from constructions.gate import hand_on, place, select
 from constructions.layer_proofs import finish, next_stage, placed, selected
+from geotheory.facts import FactTable
 from geotheory.transformer import Transformer
 from geotheory.words import all_words
 
@@ -91,7 +92,7 @@ def meet_in_middle(
 
     gain = 1 + 2 * hops * p.relations.length
     transformer, slots = fetch_query(p, widths, blocks, gain=gain, hard=hard)
-    p.write_compositions(transformer, before)
+    p.write_subjects(transformer, before)
     first = transformer.blocks[0].mlp
     if hidden_layers == 2:
         middle = p.space["middle entity"] if residual else slice(0, m)
@@ -125,8 +126,7 @@ def prove(c: Construction) -> Certificate:
     before, after = all_words(R, f), all_words(R, k - f)
     with Proof.of(c) as proof:
         proof.integers()
-        compositions = (code.words(row) for row in facts.compose(before))
-        proof.rows(blocks, zip(c.space.split("subject blocks", len(before)), compositions))
+        proof.rows(blocks, subject_blocks(facts, code, before))
         stage = proof.attend(k, query_targets(c), blocks, 1, entities=[0])
         if c.options["hidden_layers"] == 2:
             state = selected(proof, 0, stage, before, list(range(f)), code)

@@ -6,13 +6,14 @@ names the attribute. Only the subjects' rows depend on the facts.
 """
 
 import torch
-from geotheory.facts import FactTable
 
+from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate, Proof
 from constructions.construction import Construction, plan
 from constructions.fetch import average
 from constructions.gate import select
 from constructions.layer_proofs import finish, selected
+from geotheory.facts import FactTable
 from geotheory.transformer import BlockShape, HeadShape
 from geotheory.words import all_words
 
@@ -65,7 +66,7 @@ def single_hop(
     moved = blocks if residual else slice(0, p.size.d)
     transformer = p.transformer(BlockShape(p.size.width, (HeadShape(0, moved.stop),)))
     words = all_words(facts.num_relations, 1)
-    p.write_compositions(transformer, words)
+    p.write_subjects(transformer, words)
     transformer.embedding[N:, slot] = p.words(p.relations, torch.arange(facts.num_relations))
     block = transformer.blocks[0]
     assert block.attention is not None
@@ -81,7 +82,7 @@ def prove(c: Construction) -> Certificate:
     blocks = c.space["subject blocks"]
     with Proof.of(c) as proof:
         proof.integers()
-        proof.rows(blocks, zip(c.space.split("subject blocks", len(words)), map(code.words, facts.table)))
+        proof.rows(blocks, subject_blocks(facts, code, words))
         stage = proof.attend(1, None, blocks, code.amplitude, entities=[0])
         state = selected(proof, 0, stage, words, [0], code)
         finish(proof, 0, state, [code.words(dtype=torch.float64)], code)

@@ -324,6 +324,51 @@ def verify(
 
 
 @app.command()
+def prove(
+    construction: Kind,
+    entities: Annotated[int, typer.Option("-N", "--entities", help="Number of entities.")],
+    relations: Annotated[int, typer.Option("-R", "--relations", help="Number of relations.")],
+    hops: Hops = 1,
+    bits: Bits = None,
+    residual: Residual = False,
+    hops_per_step: HopsPerStep = None,
+    forward: Forward = None,
+    hidden_layers: HiddenLayers = None,
+    attention: Attention = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove a construction for every fact table of a shape, without building a weight.
+
+    `verify` proves it for one table, from the weights themselves; this reaches sizes that no memory would hold.
+
+    [bold]Examples[/bold]
+
+      geotheory prove direct -N 1000000000 -R 16 -k 5
+    """
+    import constructions
+
+    kind = _kind(construction)
+    if kind == "associative":
+        raise InvalidArgument("there is nothing to prove of associative: recall by near-orthogonality has no guarantee")
+    options = {
+        "bits": bits,
+        "residual": residual,
+        "hops_per_step": hops_per_step,
+        "forward": forward,
+        "hidden_layers": hidden_layers,
+        "attention": attention.value if attention else None,
+    }
+    chosen = _options(kind, options)
+    certificate = constructions.schema(kind, entities=entities, relations=relations, hops=hops, **chosen)
+    if as_json:
+        _print_json(certificate.to_dict())
+    else:
+        typer.echo(str(certificate))
+    if not certificate.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
 def build(
     construction: Kind,
     out: Annotated[Path, typer.Option("--out", help="Directory to write the model into.")],

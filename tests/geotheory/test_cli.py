@@ -87,6 +87,16 @@ def test_every_construction_of_several_hops(construction):
     assert "1,728 of 1,728" in geotheory("verify", *construction, "-N", 12, "-R", 12, "-k", 2)
 
 
+def test_proving_beyond_memory():
+    shown = geotheory("prove", "direct", "-N", 10**9, "-R", 16, "-k", 5)
+    assert "direct: proved" in shown
+    report = json.loads(
+        geotheory("prove", "meet-in-middle", "-N", 10**9, "-R", 16, "-k", 5, "--attention", "hard", "--json")
+    )
+    assert (report["holds"], report["margin"]) == (True, 2.0)
+    assert "nothing to prove" in geotheory("prove", "associative", "-N", 5, "-R", 1, status=2)
+
+
 def test_the_baseline_fails_with_status_one():
     shown = geotheory("verify", "associative", "-N", 200, "-R", 4, "-d", 8, status=1)
     assert "wrong:" in shown
@@ -135,7 +145,7 @@ def test_the_mother_of_the_wife(tmp_path, construction):
 
 
 def test_help_has_examples():
-    for command in ("size", "verify", "build", "ask", "check"):
+    for command in ("size", "verify", "prove", "build", "ask", "check"):
         assert f"geotheory {command} " in geotheory(command, "--help")
     assert "verify" in geotheory("--help")
 
