@@ -30,9 +30,11 @@ def subject_blocks(
         Tensors `[W_i, k_i]` of words of one length each; their blocks follow one another.
     """
     blocks = sum(len(some) for some in words)
+    # A last row of zeros, which the index -1 reads: a missing fact.
+    codewords = torch.nn.functional.pad(code.words(), (0, 0, 0, 1))
     for subjects in torch.arange(facts.num_subjects).split(max(1, AT_ONCE // max(1, blocks))):
         answers = torch.cat([_answers(facts, subjects, some) for some in words], 1)
-        yield slice(int(subjects[0]), int(subjects[-1]) + 1), code.words(answers).flatten(1)
+        yield slice(int(subjects[0]), int(subjects[-1]) + 1), codewords[answers].flatten(1)
 
 
 def _answers(facts: FactTable, subjects: Tensor, words: Tensor) -> Tensor:
