@@ -211,23 +211,30 @@ class Folded:
             self.positions = target.new_zeros(length, target.shape[0])
         else:
             self.positions = transformer.position[:length]
-        patterns = [p[0] for p in first.attention.patterns(self.positions, last=True)]
-        moved = [compress(h.value) @ (compress(h.output) @ target) for h in first.attention.heads]
-        self.maps: list[Tensor | None] = []
-        for i in range(length):
-            parts = [p[i] * m for p, m in zip(patterns, moved) if p[i] != 0]
-            if self.residual and i == length - 1:
-                parts.append(target)
-            # Transposed, so that a sparse map can stand on the left of a product.
-            self.maps.append(compress(torch.stack(parts).sum(0).T) if parts else None)
+        # A position adds, over heads, pattern * (token W_V) (W_O target). Both maps are transposed, so that a sparse
+        # one can stand on the left of a product.
+        patterns = first.attention.patterns(self.positions, last=True)
+        self.arrivals: list[tuple[Tensor, Tensor | None, Tensor]] = [
+            (pattern[0], compress(head.value.T), compress((compress(head.output) @ target).T))
+            for pattern, head in zip(patterns, first.attention.heads)
+        ]
+        if self.residual:
+            own = torch.zeros_like(patterns[0][0])
+            own[-1] = 1
+            self.arrivals.append((own, None, compress(target.T)))
 
     def table(self, i: int, tokens: Int[Tensor, "items"]) -> Float[Tensor, "columns items"] | None:
-        """Share of each token at position `i`; None where nothing at this position is attended to."""
-        weight = self.maps[i]
-        if weight is None:
-            return None
-        rows = self.embedding[tokens] + self.positions[i]
-        return weight @ rows.T
+        """Share of each token at position `i`; None if there is none."""
+        rows = (self.embedding[tokens] + self.positions[i]).T
+        total = None
+        for pattern, value, output in self.arrivals:
+            if pattern[i] == 0:
+                continue
+            carried = rows if value is None else value @ rows
+            if bool(carried.any()):
+                share = pattern[i] * (output @ carried)
+                total = share if total is None else total + share
+        return total
 
     def finish(self, state: Float[Tensor, "rows need"]) -> Float[Tensor, "rows output"]:
         """What reaches the unembedding, from the state after the first block; later blocks are MLPs."""
