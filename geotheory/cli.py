@@ -173,38 +173,6 @@ def _build(
     return builder(facts, hops, **chosen)  # type: ignore[no-any-return]
 
 
-def _size_rows(entities: int, relations: int, hops: int, bits: int, residual: bool) -> list[dict[str, Any]]:
-    """One row a construction, the lower bound beside it where it has one."""
-    import bounds
-    from constructions.sizes import KINDS, size
-
-    shape: dict[str, Any] = {"entities": entities, "relations": relations, "hops": hops, "residual": residual}
-    rows = []
-    for kind in KINDS:
-        variants: list[dict[str, Any]] = [{}]
-        if kind == "single_hop" and hops > 1:
-            continue
-        if kind == "chain_of_thought":
-            variants = [{"hops_per_step": j} for j in range(1, max(2, hops))]
-        for variant in variants:
-            amplitude: dict[str, Any] = {} if kind in ("key_value", "meet_in_middle") else {"bits": bits}
-            cost = size(kind, **shape, **amplitude, **variant)
-            # B1 speaks of models in which nothing but the subjects' rows depends on the facts.
-            generic = cost.bits_shared == 0 and cost.bits_out == 0
-            j = variant.get("hops_per_step", hops)
-            least = bounds.fixed_unembedding(entities, relations, j).bits if generic else None
-            rows.append(
-                {
-                    "construction": kind.replace("_", "-") + (f" ({j} hops per step)" if variant and hops > 2 else ""),
-                    **cost.to_dict(),
-                    "least": least,
-                    "theorem": ("B7" if variant else "B1") if generic else None,
-                    "ratio": cost.bits_in / least if least else None,
-                }
-            )
-    return rows
-
-
 @app.command()
 def size(
     entities: Annotated[int, typer.Option("-N", "--entities", help="Number of subjects.")],
@@ -213,6 +181,9 @@ def size(
     bits: Annotated[
         int, typer.Option("--bits", help="Bits a coordinate, where the construction has amplitude codes.")
     ] = 1,
+    shared_bits: Annotated[
+        int, typer.Option("--shared-bits", "-P", help="Bits that any model may have in its shared weights.")
+    ] = 0,
     residual: Residual = False,
     as_json: AsJson = False,
 ) -> None:
@@ -226,32 +197,146 @@ def size(
 
       geotheory size -N 1000000000 -R 16 -k 5
     """
-    rows = _size_rows(entities, relations, hops, bits, residual)
+    from bounds.minimum import minimum
+
+    rows = minimum(entities, relations, hops, bits, shared_bits, residual=residual)
     if as_json:
-        _print_json({"entities": entities, "relations": relations, "hops": hops, "bits": bits, "constructions": rows})
+        shape = {"entities": entities, "relations": relations, "hops": hops, "bits": bits, "shared_bits": shared_bits}
+        _print_json(shape | {"rows": [row.to_dict() for row in rows]})
         return
-    table = Table(title=f"N = {entities:,}, R = {relations:,}, k = {hops}", title_justify="left")
-    for name in (
-        "construction",
-        "d",
-        "width",
-        "depth",
-        "steps",
-        "parameters",
-        "bits per subject",
-        "least possible",
-        "ratio",
-    ):
-        table.add_column(name, justify="left" if name == "construction" else "right", overflow="fold")
+    title = f"N = {entities:,}, R = {relations:,}, k = {hops}"
+    table = Table(title=title, title_justify="left")
+    for name in ("regime", "construction"):
+        table.add_column(name, overflow="fold")
+    for name in ("d", "width", "depth", "steps", "parameters", "cost", "least possible", "ratio"):
+        table.add_column(name, justify="right")
+    table.add_column("of what")
     for row in rows:
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:.4g}"
-        least = "" if row["least"] is None else f"{row['least']:,.6g} ({row['theorem']})"
-        cells = (row[name] for name in ("d", "width", "depth", "steps", "parameters", "bits_in"))
-        table.add_row(row["construction"], *(f"{cell:,}" for cell in cells), least, ratio)
+        counts = (row.d, row.width, row.depth, row.steps, row.parameters)
+        cells = ("" if number is None else f"{number:,}" for number in counts)
+        least = "" if row.least is None else f"{row.least:,.6g} ({row.theorem})"
+        cost = "" if row.cost is None else f"{row.cost:,}"
+        ratio = "" if row.ratio is None else f"{row.ratio:.4g}"
+        table.add_row(row.regime, row.construction.replace("_", "-"), *cells, cost, least, ratio, row.unit)
     _console().print(table)
-    typer.echo(
-        "bits per subject: bits of facts in its embedding. least possible: for any model with a fact-independent decoder."
-    )
+
+
+@app.command()
+def count(
+    kind: Annotated[
+        str, typer.Argument(help="permutation, derangement, involution, matching, simple or simple-matching.")
+    ],
+    entities: Annotated[int, typer.Option("-N", "--entities", help="Number of entities.")],
+    relations: Annotated[int, typer.Option("-R", "--relations", help="Number of relations (colours).")],
+    connected: Annotated[bool, typer.Option("--connected", help="Connected graphs alone.")] = False,
+    up_to_isomorphism: Annotated[
+        bool, typer.Option("--up-to-isomorphism", help="Up to relabelling the entities; colours are kept.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count R-regular edge-coloured graphs, exactly.
+
+    [bold]Examples[/bold]
+
+      geotheory count simple -N 6 -R 2 --up-to-isomorphism
+    """
+    import bounds
+
+    options = {"connected": connected, "labelled": not up_to_isomorphism}
+    number = bounds.count(kind, entities=entities, relations=relations, **options)
+    if as_json:
+        _print_json({"kind": kind, "entities": entities, "relations": relations, **options, "count": str(number)})
+    else:
+        typer.echo(str(number))
+
+
+class Theorem(StrEnum):
+    """Bounds that the command line evaluates."""
+
+    fixed_unembedding = "fixed-unembedding"
+    free_unembedding = "free-unembedding"
+    chain_of_thought = "chain-of-thought"
+    frozen_embedding = "frozen-embedding"
+    width = "width"
+    real_dimension = "real-dimension"
+
+
+@app.command()
+def bound(
+    theorem: Annotated[Theorem, typer.Argument(help="Which bound.")],
+    entities: Annotated[int, typer.Option("-N", "--entities", help="Number of entities.")],
+    relations: Annotated[int, typer.Option("-R", "--relations", help="Number of relations.")],
+    hops: Hops = 1,
+    shared_bits: Annotated[int, typer.Option("--shared-bits", "-P", help="Bits in the shared weights.")] = 0,
+    hops_per_step: HopsPerStep = None,
+    neurons: Annotated[int | None, typer.Option("--width", help="real-dimension: neurons of the hidden layer.")] = None,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve", help="fixed-unembedding: D against P (B3). free-unembedding: D_in against D_out (B2)."),
+    ] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="With --curve: write a figure (PNG, SVG, PDF).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate one lower bound, rigorously, with its formula and the assumption in words.
+
+    [bold]Examples[/bold]
+
+      geotheory bound fixed-unembedding -N 4096 -R 16 -k 2
+
+      geotheory bound free-unembedding -N 1000000 -R 4 -k 3 --curve --plot split.png
+    """
+    import bounds
+
+    if plot is not None and not curve:
+        raise InvalidArgument("--plot draws a curve: add --curve")
+    shape = (entities, relations, hops)
+    if curve:
+        _curve(theorem, shape, shared_bits, plot, as_json)
+        return
+    found = {
+        Theorem.fixed_unembedding: lambda: bounds.fixed_unembedding(*shape, shared_bits),
+        Theorem.free_unembedding: lambda: bounds.free_unembedding(*shape, shared_bits),
+        Theorem.chain_of_thought: lambda: bounds.chain_of_thought(*shape, hops_per_step or 1, shared_bits),
+        Theorem.frozen_embedding: lambda: bounds.frozen_embedding(*shape),
+        Theorem.width: lambda: bounds.width(*shape),
+        Theorem.real_dimension: lambda: bounds.real_dimension(*shape, width=_required(neurons, "--width")),
+    }[theorem]()
+    if as_json:
+        _print_json(found.to_dict() | {"formula": str(found.formula)})
+    else:
+        typer.echo(f"{found}\n{found.formula}")
+
+
+def _required(value: int | None, option: str) -> int:
+    if value is None:
+        raise InvalidArgument(f"this bound needs {option}")
+    return value
+
+
+def _curve(theorem: Theorem, shape: tuple[int, int, int], shared_bits: int, plot: Path | None, as_json: bool) -> None:
+    import bounds
+
+    title = "N = {:,}, R = {:,}, k = {}".format(*shape)
+    curve: Any
+    if theorem is Theorem.fixed_unembedding:
+        curve, names, draw = bounds.threshold_curve(*shape), ("P shared bits", "D bits per subject"), "plot_threshold"
+    elif theorem is Theorem.free_unembedding:
+        curve, names, draw = bounds.split_curve(*shape, shared_bits), ("D_in", "D_out"), "plot_split"
+    else:
+        raise InvalidArgument(f"{theorem.value} has no curve; fixed-unembedding and free-unembedding have")
+    if plot is not None:
+        from bounds import drawing
+
+        getattr(drawing, draw)(curve, plot, title=title)
+    if as_json:
+        _print_json(vars(curve))
+        return
+    table = Table(*names, title=title, title_justify="left")
+    for x, y in curve.points:
+        table.add_row(f"{x:,.6g}", f"{y:,.6g}")
+    _console().print(table)
+    if plot is not None:
+        typer.echo(f"figure: {plot}")
 
 
 @app.command()

@@ -185,7 +185,7 @@ def _check_against_bounds(model: Any, facts: FactTable, size: Any, hops: int | N
     )
     if getattr(size, "depth", None) == 1 and getattr(model, "options", {}).get("bits") == 1:
         width = bounds.width(N, R, k)
-        assert size.width >= width.bits, (
-            f"the model claims width {size.width}, and at one bit a pre-activation at least {width.bits:.6g} neurons are needed "
+        assert size.width >= width.value, (
+            f"the model claims width {size.width}, and at one bit a pre-activation at least {width.value:.6g} neurons are needed "
             f"at N={N}, R={R}, k={k} (theorem B5)"
         )

@@ -35,11 +35,11 @@ def test_the_command_itself():
 def test_size_of_the_paper():
     shown = geotheory("size", "-N", 4096, "-R", 16)
     row = next(line for line in shown.splitlines() if "single-hop" in line)
-    for figure in ("196", "192", "1,765,348", "1"):
+    for figure in ("196", "192", "1,765,348", "192 (B1)", "1", "bits per subject"):
         assert f" {figure} " in row, row
-    rows = json.loads(geotheory("size", "-N", 4096, "-R", 16, "--json"))["constructions"]
+    rows = json.loads(geotheory("size", "-N", 4096, "-R", 16, "--json"))["rows"]
     assert (rows[0]["construction"], rows[0]["d"], rows[0]["least"], rows[0]["ratio"]) == (
-        "single-hop",
+        "single_hop",
         196,
         192.0,
         1.0,
@@ -47,19 +47,42 @@ def test_size_of_the_paper():
 
 
 def test_size_shows_the_trade_off():
-    rows = json.loads(geotheory("size", "-N", 4096, "-R", 16, "-k", 3, "--json"))["constructions"]
-    names = [row["construction"] for row in rows]
-    assert names == [
-        "direct",
-        "chain-of-thought (1 hops per step)",
-        "chain-of-thought (2 hops per step)",
-        "key-value",
-        "meet-in-middle",
-    ]
-    assert [row["d"] for row in rows] == sorted((row["d"] for row in rows), reverse=True)[:1] + [
-        row["d"] for row in rows[1:]
-    ]
-    assert rows[0]["d"] > 49_152 > rows[4]["d"] > rows[1]["d"]
+    rows = json.loads(geotheory("size", "-N", 4096, "-R", 16, "-k", 3, "--json"))["rows"]
+    d = {row["construction"]: row["d"] for row in rows if row["d"]}
+    assert (
+        d["direct"]
+        > 49_152
+        > d["chain_of_thought, j = 2"]
+        > d["meet_in_middle, f = 1"]
+        > d["chain_of_thought"]
+        > d["key_value"]
+    )
+    assert all(row["ratio"] is None or row["ratio"] >= 1 for row in rows)
+
+
+def test_counting():
+    assert geotheory("count", "simple", "-N", 5, "-R", 2) == "552\n"
+    assert geotheory("count", "permutation", "-N", 8, "-R", 2, "--connected", "--up-to-isomorphism") == "34470\n"
+    assert json.loads(geotheory("count", "simple-matching", "-N", 6, "-R", 3, "--json"))["count"] == "480"
+    assert "did you mean simple" in geotheory("count", "simpl", "-N", 5, "-R", 2, status=2)
+
+
+def test_bounds(tmp_path):
+    shown = geotheory("bound", "fixed-unembedding", "-N", 4096, "-R", 16, "-k", 2)
+    assert "3,071.2325" in shown
+    assert "unembedding that does not depend" in shown
+    assert "loggamma" in shown
+    found = json.loads(geotheory("bound", "real-dimension", "-N", 4096, "-R", 16, "--width", 192, "--json"))
+    assert (found["value"], found["unit"], found["theorem"]) == (6.0, "dimensions", "B6")
+    for theorem in ("free-unembedding", "chain-of-thought", "frozen-embedding", "width"):
+        assert json.loads(geotheory("bound", theorem, "-N", 500, "-R", 3, "-k", 2, "--json"))["value"] > 0
+    for theorem in ("fixed-unembedding", "free-unembedding"):
+        file = tmp_path / f"{theorem}.png"
+        assert "figure:" in geotheory("bound", theorem, "-N", 500, "-R", 3, "-k", 2, "--curve", "--plot", file)
+        assert file.stat().st_size > 10_000
+    assert "needs --width" in geotheory("bound", "real-dimension", "-N", 50, "-R", 2, status=2)
+    assert "has no curve" in geotheory("bound", "width", "-N", 50, "-R", 2, "--curve", status=2)
+    assert "add --curve" in geotheory("bound", "width", "-N", 50, "-R", 2, "--plot", "x.png", status=2)
 
 
 def test_verify_and_its_json():
@@ -145,7 +168,7 @@ def test_the_mother_of_the_wife(tmp_path, construction):
 
 
 def test_help_has_examples():
-    for command in ("size", "verify", "prove", "build", "ask", "check"):
+    for command in ("size", "verify", "prove", "build", "ask", "check", "count", "bound"):
         assert f"geotheory {command} " in geotheory(command, "--help")
     assert "verify" in geotheory("--help")
 

@@ -1,0 +1,101 @@
+"""B6: real embeddings of unlimited precision still need a dimension of order `R^k` (THEORY 5). [new]
+
+A decoder of fixed weights with one hidden layer sees a subject's row through `Q W` hyperplanes (its neurons, one set a query), and
+within a cell of these its answers depend on the signs of at most `Q N (N-1) / 2` affine forms (pairs of attributes). So one row can
+realize at most `Phi_d(Q W) Phi_d(Q N (N-1) / 2)` answer tables, where `Phi_d(n) = sum_{i <= d} C(n, i)` bounds the cells of `n`
+hyperplanes in `R^d`.
+"""
+
+from flint import arb
+
+from bounds.bound import Bound
+from bounds.information import nodes
+from bounds.rigorous import Real, log2_falling, log2_integer, lower, plus, scaled, upper
+from geotheory.errors import InvalidArgument, positive_integer
+
+__all__ = ["cells", "real_dimension"]
+
+# Sums of binomial coefficients are exact integers up to this dimension; beyond it (e n / d)^d bounds them.
+EXACT_DIMENSION = 1000
+
+
+def cells(n: int, d: int) -> int:
+    """`Phi_d(n) = sum_{i <= d} C(n, i)`: the most cells into which `n` hyperplanes cut `R^d`.
+
+    Examples
+    --------
+    >>> [cells(3, d) for d in range(4)]
+    [1, 4, 7, 8]
+    """
+    total = term = 1
+    for i in range(1, min(d, n) + 1):
+        term = term * (n - i + 1) // i
+        total += term
+    return total
+
+
+def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) -> Bound:
+    """Dimension of real embeddings behind a fact-independent decoder with one hidden layer (B6, **new**).
+
+    The least `d` with `Phi_d(Q W) Phi_d(Q N (N-1) / 2) >= #tables of one subject`, `Q = R^k`, attention by positions only. So the
+    growth with `R^k` is no artefact of finite precision; the factor `log N` is.
+
+    Parameters
+    ----------
+    entities, relations, hops
+        As for :func:`bounds.fixed_unembedding`; `R^(k-1)` leaves and their tree must fit into `N` entities.
+    width
+        `W`, neurons of the hidden layer.
+
+    Raises
+    ------
+    InvalidArgument
+        A number out of range; a tree of one root that does not fit.
+
+    Examples
+    --------
+    >>> real_dimension(4096, 16, width=192).value
+    6.0
+    """
+    N, R, k = (
+        positive_integer(what, n) for what, n in (("entities", entities), ("relations", relations), ("hops", hops))
+    )
+    W = positive_integer("width", width)
+    if nodes(R, k) > N:
+        raise InvalidArgument(
+            f"the tree of one subject has {nodes(R, k):,} entities, and there are {N:,}: take fewer hops or relations"
+        )
+    tables = lower(scaled(log2_falling(N - nodes(R, k - 1), R ** (k - 1)), R))
+    neurons, pairs = R**k * W, R**k * (N * (N - 1) // 2)
+
+    def reached(d: int) -> bool:
+        return upper(plus(_log2_cells(neurons, d), _log2_cells(pairs, d))) >= tables
+
+    few, many = 0, 1
+    while not reached(many):
+        few, many = many + 1, 2 * many
+    if reached(0):
+        many = 0
+    while few < many:
+        middle = (few + many) // 2
+        few, many = (few, middle) if reached(middle) else (middle + 1, many)
+    return Bound(
+        value=float(few),
+        unit="dimensions",
+        witness={"M": 1, "R": R, "k": k},
+        theorem="B6",
+        mark="new",
+        statement=(
+            f"dimension of real subject embeddings of any precision, if all other weights are independent of the facts, with one "
+            f"hidden layer of width {W:,}, and all {k}-hop queries of every {R:,} permutations of {N:,} entities are answered"
+        ),
+    )
+
+
+def _log2_cells(n: int, d: int) -> Real:
+    """An upper bound on `log2 Phi_d(n)`, exact up to `EXACT_DIMENSION`."""
+    if d >= n:
+        return log2_integer(1 << n) if n <= EXACT_DIMENSION else scaled(log2_integer(2), n)
+    if d <= EXACT_DIMENSION:
+        return log2_integer(cells(n, d))
+    return scaled((1 + (arb(n) / d).log()) / arb.const_log2(), d)
