@@ -26,6 +26,11 @@ def nodes(R: int, levels: int) -> int:
     return levels if R == 1 else (R**levels - 1) // (R - 1)
 
 
+def fits(R: int, levels: int, N: int) -> bool:
+    """Whether a tree of so many levels fits into `N` entities, without raising `R` to powers far beyond `N`."""
+    return levels <= (N if R == 1 else N.bit_length()) and nodes(R, levels) <= N
+
+
 # B1
 
 
@@ -107,7 +112,7 @@ def _fitting(N: int, R: int, k: int) -> list[tuple[int, int]]:
         few, many = 0, most
         while few < many:
             middle = (few + many + 1) // 2
-            few, many = (middle, many) if nodes(middle, j) <= N else (few, middle - 1)
+            few, many = (middle, many) if fits(middle, j, N) else (few, middle - 1)
         if few:
             shapes.append((few, j))
         if few == most:
@@ -197,8 +202,13 @@ def split_witnesses(N: int, R: int, k: int, forward: int | None = None) -> Itera
     """
     if k == 1:
         yield 0, N, N, scaled(log2_factorial(N), R)
-    for p in range(k) if forward is None else (forward,):
+    deepest = N.bit_length() + 1
+    # With one relation all splits are alike; with more, no tree deeper than log2 N fits.
+    splits = range(max(0, k - 1 - deepest), min(k, deepest)) if R > 1 else range(min(k, 1))
+    for p in splits if forward is None else (forward,):
         q = k - 1 - p
+        if max(p, q) > deepest and R > 1:
+            continue
         ahead, behind = nodes(R, p + 1), nodes(R, q + 1)
         # R^q divides M R^p; each M' takes at most all of its R^q leaves of a colour.
         unit = R ** max(0, q - p)

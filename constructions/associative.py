@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from constructions.certificates import Certificate, Statement
-from constructions.construction import Construction
+from constructions.construction import Construction, ensure_fits
 from constructions.sizes import Size
 from geotheory.decoding import Decoding
 from geotheory.errors import positive_integer
@@ -61,6 +61,9 @@ def associative(
     positive_integer("d", d)
     width = 4 * d if width is None else positive_integer("width", width)
     N, R, A = facts.num_subjects, facts.num_relations, facts.num_attributes
+    parameters = d * (N + R + A) + A + 2 * d * d + 2 * d * width + width + d
+    size = Size(d, width, 1, 1, 1, parameters, 0, 0, width * d * dtype.itemsize * 8, {"random embedding": d})
+    ensure_fits("associative", N, R, 1, size, dtype, device)
     shape = TransformerShape(N + R, A, d, 0, (BlockShape(width, (HeadShape(0, d),)),))
     transformer = Transformer(shape, dtype=dtype).requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
@@ -89,20 +92,8 @@ def associative(
         mean.add_(features(i).sum(0) / max(1, len(stored)))
     for i in batches:
         block.mlp.weight_out.add_((features(i) - mean).T @ transformer.unembedding[:, stored[i]].T / width)
-    cost = Size(
-        d=d,
-        width=width,
-        depth=1,
-        heads=1,
-        steps=1,
-        parameters=transformer.num_parameters,
-        bits_in=0,
-        bits_out=0,
-        bits_shared=width * d * dtype.itemsize * 8,
-        parts={"random embedding": d},
-    )
     decoding = Decoding(N, R, 1)
-    return Construction("associative", facts, transformer.to(device), cost, decoding, {"hops": 1, "seed": seed})
+    return Construction("associative", facts, transformer.to(device), size, decoding, {"hops": 1, "seed": seed})
 
 
 def prove(c: Construction) -> Certificate:

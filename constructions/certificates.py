@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from geotheory.evaluation import compress
+from geotheory.codes import exact_range
+from geotheory.evaluation import compress, is_finite
 from geotheory.transformer import Attention, Head
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Proof:
     def integers(self) -> None:
         """All weights are finite, and those that are not compared with a code later are integers, and small."""
         transformer, N = self.construction.transformer, self.construction.facts.num_subjects
-        infinite = [name for name, weight in transformer.named_parameters() if not bool(weight.sum().isfinite())]
+        infinite = [name for name, weight in transformer.named_parameters() if not is_finite(weight)]
         self.require(
             "weights are finite", not infinite, ", ".join(infinite) or f"{transformer.num_parameters:,} of them"
         )
@@ -193,6 +194,13 @@ class Proof:
             wrong == 0 and outside == 0,
             f"{wrong} wrong rows, {outside} entries outside the codes",
         )
+
+    def exact_in_dtype(self, what: str, largest: float) -> None:
+        """Integers of this size, and so all sums on the way to them, are exact in the weights' dtype."""
+        dtype = self.construction.transformer.embedding.dtype
+        name = str(dtype).removeprefix("torch.")
+        claim = f"{what} are exact in {name}"
+        self.require(claim, largest <= exact_range(dtype), f"at most {largest:g} <= {exact_range(dtype):g}")
 
     # Attention
 
@@ -292,8 +300,14 @@ class Proof:
             assert head.query is not None
             assert head.key is not None
             # A query weight need be no integer: its products with small integers are exact all the same.
-            scores = ((place[reader] @ exact(head.query)) @ (place @ exact(head.key)).T).tolist()
-            gaps = [scores[target] - score for i, score in enumerate(scores) if i != target]
+            query, keys = place[reader] @ exact(head.query), place @ exact(head.key)
+            scores = (query @ keys.T).tolist()
+            # In the weights' dtype scores are exact if they are integers in its range; otherwise each product and sum may round.
+            scale = float((query.abs() @ keys.abs().T).amax())
+            whole = bool((query == query.round()).all()) and bool((keys == keys.round()).all())
+            step = torch.finfo(head.query.dtype).eps
+            error = 0.0 if whole and scale <= 2 / step else (len(query) + place.shape[1] + 2) * step * scale
+            gaps = [scores[target] - score - 2 * error for i, score in enumerate(scores) if i != target]
             smallest = min([smallest, *gaps])
             if not attention.hard and gaps:
                 leak = sum((arb(-gap).exp() for gap in gaps), arb(0))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from constructions.blocks import subject_blocks
 from constructions.certificates import Certificate
 from constructions.sizes import Size, size
 from constructions.subspaces import Subspaces
-from geotheory.codes import Code
+from geotheory.codes import Code, exact_range
 from geotheory.decoding import Decoding
 from geotheory.errors import InvalidArgument, NotComposable, TooLarge
 from geotheory.evaluation import Evaluator
 from geotheory.facts import FactTable
 from geotheory.transformer import BlockShape, Transformer, TransformerShape
 
-__all__ = ["Construction", "Plan", "plan"]
+__all__ = ["Construction", "Plan", "ensure_fits", "plan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,22 +200,39 @@ def plan(
     if bits is not None:
         sized["bits"] = own["bits"] = bits
     cost = size(kind, entities=N, relations=R, hops=hops, attributes=attributes, residual=residual, **sized)
-    _ensure_fits(kind, N, R, hops, cost, dtype, device)
+    ensure_fits(kind, N, R, hops, cost, dtype, device)
     j = own.get("hops_per_step", 0)
+    # Where blanks fill up the last step, the blank relation has a code of its own.
     code = Code(facts.num_attributes, 1 if bits is None else bits)
+    relation = Code(R + 1 if j and hops % j else R)
+    slots = 0 if kind == "single_hop" else j or hops
+    # Logits reach |u|^2 and their bias half of that; a pre-activation is a sum of the gate's terms and its bias.
+    largest = max(
+        code.length * code.amplitude**2 * 3 // 2, 2 * (code.amplitude + 1) * (max(1, slots) * relation.length + 1)
+    )
+    if largest > exact_range(dtype):
+        name = str(dtype).removeprefix("torch.")
+        raise InvalidArgument(
+            f"{kind} with {bits or 1} bits a coordinate computes with integers up to {largest:,}, and {name} is exact up to "
+            f"{int(exact_range(dtype)):,} only: take fewer bits or a wider dtype"
+        )
     return Plan(
         kind=kind,
         facts=facts,
         size=cost,
         space=Subspaces(cost.parts),
         attributes=code,
-        # Where blanks fill up the last step, the blank relation has a code of its own.
-        relations=Code(R + 1 if j and hops % j else R),
+        relations=relation,
         decoding=Decoding(N, R, hops, j, code.silence),
         options={"hops": hops, "residual": residual} | own,
         dtype=dtype,
         device=device,
     )
+
+
+def _readable(n: int) -> str:
+    """A number for a message; huge ones by their order of magnitude."""
+    return f"{n:,}" if n < 10**24 else f"10^{int((n.bit_length() - 1) * log10(2))}"
 
 
 def _available(device: str | torch.device) -> int:
@@ -224,7 +242,8 @@ def _available(device: str | torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def _ensure_fits(kind: str, N: int, R: int, k: int, cost: Size, dtype: torch.dtype, device: str | torch.device) -> None:
+def ensure_fits(kind: str, N: int, R: int, k: int, cost: Size, dtype: torch.dtype, device: str | torch.device) -> None:
+    """Raise TooLarge, naming constructions that would fit, unless the weights fit into memory."""
     available = _available(device)
     needed = cost.parameters * dtype.itemsize
     if needed <= 0.9 * available:
@@ -241,6 +260,7 @@ def _ensure_fits(kind: str, N: int, R: int, k: int, cost: Size, dtype: torch.dty
         if alternative.parameters * dtype.itemsize <= 0.9 * available:
             fitting.append(f"{name} needs d = {alternative.d:,} and width {alternative.width:,}")
     raise TooLarge(
-        f"{kind} with N={N:,}, R={R:,}, k={k} needs d = {cost.d:,}, width {cost.width:,} and {needed / 1e9:,.1f} GB, and "
-        f"{available / 1e9:,.1f} GB are free; " + ("; ".join(fitting) or "no other construction would fit either")
+        f"{kind} with N={N:,}, R={R:,}, k={k:,} needs d = {_readable(cost.d)}, width {_readable(cost.width)} and "
+        f"{_readable(needed // 10**9)} GB, and {available // 10**9:,} GB are free; "
+        + ("; ".join(fitting) or "no other construction would fit either")
     )

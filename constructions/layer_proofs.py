@@ -63,6 +63,9 @@ def opened(proof: Proof, stage: Stage, words: Tensor, slots: list[int], reach: i
     On its own word relations and constant add up to `level`; on any other the entity part, at most `reach`, does not open it.
     `slots` are those that `words` speaks of; no other may matter.
     """
+    share = stage.entity.abs().sum(0).amax() * max(1, proof.construction.code.amplitude)
+    parts = [slot.abs().amax() for slot in stage.slots]
+    proof.exact_in_dtype("pre-activations", float(share + sum(parts) + stage.const.abs().amax()))
     total, gap = stage.const.clone(), inf
     for i, slot in enumerate(stage.slots):
         if i in slots:
@@ -204,6 +207,8 @@ def finish(proof: Proof, layer: int, state: State, codes: Iterable[Tensor], code
         "the open block is returned as it is", as_it_is and not state.const.any(), f"{images.shape[1]} coordinates"
     )
     unembedding = exact(transformer.unembedding[need])
+    largest = code.amplitude * images.sum(1).amax(0) @ unembedding.abs() + exact(transformer.unembedding_bias).abs()
+    proof.exact_in_dtype("logits", float(largest.amax()))
     wrong = int((exact(transformer.unembedding_bias) != code.bias(dtype=torch.float64)).sum())
     for image, wanted in zip(images, codes):
         wrong += int((image @ unembedding != wanted.T).any(0).sum())

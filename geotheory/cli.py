@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,7 +82,7 @@ def main() -> None:
     """Run the command; exit status 0 if all holds, 1 if something fails, 2 for bad input, 130 on Ctrl-C."""
     try:
         app()
-    except (GeotheoryError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+    except (GeotheoryError, OSError) as error:
         text = (
             str(error)
             if isinstance(error, GeotheoryError) or error.args[1:] == ()
@@ -134,6 +135,29 @@ def _options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
         has = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(accepted))
         raise InvalidArgument(f"{kind} has no option --{name.replace('_', '-')}; it has {has}")
     return given
+
+
+def _ensure_fits(
+    kind: str,
+    entities: int | None,
+    relations: int | None,
+    hops: int,
+    dtype: Dtype,
+    device: str,
+    options: dict[str, Any],
+) -> None:
+    """Refuse what cannot fit before even the random facts are drawn; the builder checks again."""
+    if entities is None or relations is None or kind == "associative":
+        return
+    import torch
+
+    from constructions.construction import ensure_fits
+    from constructions.sizes import size
+
+    sized = {name: value for name, value in _options(kind, options).items() if name != "attention"}
+    cost = size(kind, entities=entities, relations=relations, hops=hops, **sized)
+    with suppress(RuntimeError, AssertionError):  # a device that is not there is named by the builder
+        ensure_fits(kind, entities, relations, hops, cost, getattr(torch, dtype.value), device)
 
 
 def _kind(name: str) -> str:
@@ -374,7 +398,6 @@ def verify(
     import geotheory
 
     kind = _kind(construction)
-    table = _facts(facts, columns, entities, relations, seed)
     options = {
         "bits": bits,
         "residual": residual,
@@ -384,6 +407,8 @@ def verify(
         "attention": attention.value if attention else None,
         "d": dimension,
     }
+    _ensure_fits(kind, entities, relations, hops, dtype, device, options)
+    table = _facts(facts, columns, entities, relations, seed)
     built = _build(kind, table, hops, dtype, device, seed, options)
     found = geotheory.verify(built, sample=sample, seed=seed, progress=not as_json)
     certificate = built.certificate() if proof and kind != "associative" else None
@@ -486,7 +511,6 @@ def build(
         )
     if out.exists() and not out.is_dir():
         raise InvalidArgument(f"--out {out} is a file; give a directory")
-    table = _facts(facts, columns, entities, relations, seed)
     options = {
         "bits": bits,
         "residual": residual,
@@ -495,6 +519,8 @@ def build(
         "hidden_layers": hidden_layers,
         "attention": attention.value if attention else None,
     }
+    _ensure_fits(kind, entities, relations, hops, dtype, "cpu", options)
+    table = _facts(facts, columns, entities, relations, seed)
     built = _build(kind, table, hops, dtype, "cpu", seed, options)
     typer.echo(f"{built!r} written to {built.save(out)}")
 

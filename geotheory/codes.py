@@ -9,7 +9,12 @@ from torch import Tensor
 from geotheory.digits import code_length
 from geotheory.errors import InvalidArgument, positive_integer
 
-__all__ = ["Code"]
+__all__ = ["Code", "exact_range"]
+
+
+def exact_range(dtype: torch.dtype) -> float:
+    """Integers up to here are exact in a floating-point type: `2^24` in float32, 2048 in float16, 256 in bfloat16."""
+    return min(2 / torch.finfo(dtype).eps, torch.finfo(dtype).max)
 
 
 @dataclass(frozen=True)

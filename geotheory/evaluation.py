@@ -21,10 +21,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from geotheory.transformer import Attention, Transformer
+from geotheory.errors import InvalidArgument
+from geotheory.transformer import MLP, Attention, Block, Head, Transformer
 from geotheory.words import all_words
 
-__all__ = ["Answers", "Evaluator", "compress"]
+__all__ = ["Answers", "Evaluator", "compress", "is_finite"]
 
 # Numbers in a tile of activations: 4 MB in float32, about what a core's caches hold.
 TILE = 1 << 20
@@ -162,6 +163,20 @@ class Readout:
                 best = tile if best is None else _merge(best, tile)
             parts.append(best)
         return Answers.cat([p for p in parts if p is not None])
+
+
+def _is_plain(model: Transformer) -> bool:
+    """Whether every part computes what its class says: no subclass, no replaced `forward`, no hook."""
+    known = (Transformer, Block, Attention, Head, MLP, nn.ModuleList)
+    return not torch.nn.modules.module._has_any_global_hook() and all(
+        type(m) in known and "forward" not in vars(m) and not m._forward_hooks and not m._forward_pre_hooks
+        for m in model.modules()
+    )
+
+
+def is_finite(weight: Tensor) -> bool:
+    """Whether a tensor holds no NaN and no infinity."""
+    return not weight.numel() or all(bool(end.isfinite()) for end in weight.aminmax())
 
 
 def compress(matrix: Tensor) -> Tensor:
@@ -366,9 +381,9 @@ class Evaluator:
         model = self.model
         if type(model) is not Transformer or model.embedding.dtype not in (torch.float32, torch.float64):
             return False
-        if any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()):
+        if not _is_plain(model):
             return False  # an intervention: folding would pass it by
-        if not all(bool(weight.sum().isfinite()) for weight in model.parameters()):
+        if not all(map(is_finite, model.parameters())):
             return False  # a NaN times 0 is a NaN, which a sparse product would overlook
         first, *later = model.blocks
         if first.attention is None or any(block.attention is not None for block in later):
@@ -408,7 +423,13 @@ class Evaluator:
     def _dense(self, tokens: Tensor, expected: Tensor | None) -> Answers:
         parts = []
         for start in range(0, max(1, len(tokens)), DENSE):
-            logits = self.model(tokens[start : start + DENSE])
+            batch = tokens[start : start + DENSE]
+            logits = self.model(batch)
+            if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(batch) or not logits.shape[1]:
+                found = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+                raise InvalidArgument(
+                    f"the model must turn {len(batch)} token sequences into logits [{len(batch)}, attributes], not {found}"
+                )
             part = _top_two(logits)
             if expected is not None:
                 part = part.judged(expected[start : start + DENSE], lambda q, a, logits=logits: logits[q, a])  # type: ignore[misc]

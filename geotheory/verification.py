@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import inf, isinf, isnan
+from math import inf, isfinite, isnan
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -15,6 +15,7 @@ from geotheory.decoding import AT_ONCE, Decoding
 from geotheory.errors import InvalidArgument, TooLarge, positive_integer
 from geotheory.evaluation import Evaluator
 from geotheory.facts import FactTable
+from geotheory.transformer import Transformer
 
 __all__ = ["Counterexample", "Verification", "verify"]
 
@@ -93,16 +94,16 @@ class Verification:
         return self.complete and self.correct == self.queries
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; an infinite margin is None."""
+        """Plain JSON-ready values; figures that JSON has no number for are the strings `inf`, `-inf` and `nan`."""
         return {
             "queries": self.queries,
             "correct": self.correct,
             "accuracy": self.accuracy,
-            "margin": None if isinf(self.margin) else self.margin,
+            "margin": _plain(self.margin),
             "seconds": self.seconds,
             "complete": self.complete,
             "exhaustive": self.exhaustive,
-            "counterexamples": [vars(c) for c in self.counterexamples],
+            "counterexamples": [{**vars(c), "lead": _plain(c.lead)} for c in self.counterexamples],
         }
 
     def __str__(self) -> str:
@@ -111,6 +112,10 @@ class Verification:
         if not self.complete:
             lines.append("interrupted: the rest was not asked")
         return "\n".join(lines + [f"wrong: {c}" for c in self.counterexamples])
+
+
+def _plain(figure: float) -> float | str:
+    return figure if isfinite(figure) else str(figure)
 
 
 @dataclass
@@ -216,6 +221,16 @@ def _bar(total: int, wanted: bool) -> Iterator[Callable[[int], object]]:
         yield advance
 
 
+def _ensure_matches(transformer: Transformer, facts: FactTable, hops: int) -> None:
+    shape = transformer.shape
+    tokens = facts.num_subjects + facts.num_relations
+    if shape.tokens < tokens or shape.attributes != facts.num_attributes or 0 < shape.length < hops + 1:
+        raise InvalidArgument(
+            f"a transformer of {shape.tokens} tokens, {shape.attributes} attributes and {shape.length or 'any number of'} "
+            f"positions cannot be asked {hops} hops about {facts!r}: that takes {tokens}, {facts.num_attributes} and {hops + 1}"
+        )
+
+
 def verify(
     model: Recaller | nn.Module,
     facts: FactTable | None = None,
@@ -274,6 +289,8 @@ def verify(
     started = time.perf_counter()
     if isinstance(model, Recaller):
         module, facts, decoding = model.transformer, facts or model.facts, model.decoding
+        if facts.table.shape != model.facts.table.shape or facts.num_attributes != model.facts.num_attributes:
+            raise InvalidArgument(f"the model was built for {model.facts!r} and cannot be asked about {facts!r}")
         if hops is not None:
             decoding.check(positive_integer("hops", hops))
             decoding = replace(decoding, hops=hops) if hops != decoding.hops else decoding
@@ -286,6 +303,8 @@ def verify(
             facts.num_subjects, facts.num_relations, positive_integer("hops", 1 if hops is None else hops)
         )
         only_answerable = True
+        if isinstance(module, Transformer):
+            _ensure_matches(module, facts, decoding.hops)
     else:
         raise InvalidArgument(f"verify takes a construction or an nn.Module, not {type(model).__name__}")
     N, R, k = facts.num_subjects, facts.num_relations, decoding.hops
@@ -295,8 +314,13 @@ def verify(
         raise TooLarge(
             f"{N:,} subjects and {R:,}^{k} words make {N * R**k:,} queries: give sample=..., or prove it with .certificate()"
         )
+    if not 0 <= positive_integer("seed", seed, least=0) < 2**64:
+        raise InvalidArgument(f"seed must be below 2^64, not {seed}")
     if device is not None:
-        module = module.to(device)
+        try:
+            module = module.to(device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            raise InvalidArgument(f"device {str(device)!r} is not available here: {error}") from error
     was_training = module.training
     module.eval()
     evaluator = Evaluator(module, dense=dense)

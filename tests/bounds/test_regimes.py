@@ -196,8 +196,11 @@ def test_results_in_milliseconds_at_any_size():
         bounds.fixed_unembedding(10**18, 1000, 5, 10**21),
         bounds.free_unembedding(10**18, 50, 6),
         bounds.frozen_embedding(10**18, 16),
+        bounds.fixed_unembedding(5, 10**9, 10**9, 7),
     ):
-        assert bound.value > 0
+        assert bound.value >= 0
+    assert bounds.free_unembedding(10**6, 10**9, 10**9).value == 0
+    assert bounds.fixed_unembedding(4096, 16, 1, 10**400).value == 0
     assert len(bounds.minimum(10**18, 16, 4)) == 8
 
 

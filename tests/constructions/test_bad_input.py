@@ -16,6 +16,9 @@ ELEMENTS = FactTable.random_functions(5, 2, 9)
     ("build", "message"),
     [
         (lambda: constructions.single_hop(WORLD, bits=0), "bits must be at least 1"),
+        (lambda: constructions.single_hop(WORLD, bits=13), "float32 is exact up to 16,777,216 only"),
+        (lambda: constructions.single_hop(WORLD, bits=6, dtype=torch.float16), "float16 is exact up to 2,048 only"),
+        (lambda: constructions.direct(WORLD, 2, bits=5, dtype=torch.bfloat16), "take fewer bits or a wider dtype"),
         (lambda: constructions.direct(WORLD, 0), "hops must be at least 1"),
         (lambda: constructions.direct(WORLD, 2, attention="sharp"), "attention must be 'softmax' or 'hard'"),
         (lambda: constructions.chain_of_thought(WORLD, 2, 3), "hops_per_step = 3 exceeds hops = 2"),

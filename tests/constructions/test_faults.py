@@ -155,6 +155,25 @@ def test_two_swapped_facts(seed):
         assert not built.certificate().holds, name
 
 
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("factor", [1e9, 1e-9])
+def test_scores_that_float32_cannot_hold(attention, factor):
+    built = constructions.direct(FACTS, 2, attention=attention)
+    query = built.transformer.blocks[0].attention.heads[0].query
+    place = query.nonzero()[-1]
+    query[place[0], place[1]] *= factor
+    found, certificate = verify(built), built.certificate()
+    assert not certificate.holds or found.holds
+    if not found.holds:
+        assert not certificate.holds
+
+
+def test_positions_that_float32_cannot_hold():
+    built = constructions.direct(FACTS, 2, attention="hard")
+    built.transformer.position[:, built.space["positions"].start] *= 2.0**13
+    assert not built.certificate().holds
+
+
 SMALL = [(facts, *variant) for facts in (FACTS, GAPS) for hops in (1, 2) for variant in variants(facts, hops)]
 
 
@@ -168,11 +187,13 @@ def test_certificates_are_sound(data):
     weight = parameters[data.draw(st.sampled_from(sorted(parameters)), label="parameter")]
     place = data.draw(st.integers(0, weight.numel() - 1), label="place")
     change = data.draw(
-        st.sampled_from(("negate", "zero", "+1", "-1", "+2", "-3", "+0.25", "x4", "nan")), label="change"
+        st.sampled_from(("negate", "zero", "+1", "-1", "+2", "-3", "+0.25", "x4", "x1e9", "nan")), label="change"
     )
     flat = weight.view(-1)
     value = float(flat[place])
-    flat[place] = {"negate": -value, "zero": 0.0, "x4": 4 * value, "nan": float("nan")}.get(change, value)
+    flat[place] = {"negate": -value, "zero": 0.0, "x4": 4 * value, "x1e9": 1e9 * value, "nan": float("nan")}.get(
+        change, value
+    )
     if change[0] in "+-":
         flat[place] += float(change)
     certificate, found = built.certificate(), verify(built)

@@ -100,6 +100,41 @@ def test_what_cannot_be_folded():
     assert not Evaluator(hooked).folds
 
 
+def spoilt(name):
+    head = (HeadShape(0, 2),)
+    model = Transformer(TransformerShape(6, 4, 3, 2, (BlockShape(4, head),))).randomize(0)
+    mlp = model.blocks[0].mlp
+    if name == "forward of a part":
+        mlp.forward = lambda u: u * 0
+    elif name == "forward of the whole":
+        model.forward = lambda tokens: torch.zeros(len(tokens), 4)
+    elif name == "subclass":
+
+        class Silent(type(mlp)):
+            def forward(self, u):
+                return u * 0
+
+        mlp.__class__ = Silent
+    elif name == "nan":
+        with torch.no_grad():
+            model.embedding[0, 0] = float("nan")
+    return model
+
+
+@pytest.mark.parametrize("name", ["forward of a part", "forward of the whole", "subclass", "nan"])
+def test_models_that_are_not_what_their_weights_say(name):
+    assert Evaluator(spoilt("nothing")).folds
+    assert not Evaluator(spoilt(name)).folds
+
+
+def test_global_hooks_are_respected():
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert not Evaluator(spoilt("nothing")).folds
+    finally:
+        handle.remove()
+
+
 def test_readout_survives_colliding_keys_and_forgetting(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     weight, bias = torch.randn(3, 6, generator=generator), torch.randn(6, generator=generator)

@@ -1,5 +1,7 @@
 """What verify counts, and how it stops."""
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -123,7 +125,41 @@ def test_interruption_keeps_what_was_found(monkeypatch):
 def test_json_has_no_infinity():
     one = verify(constructions.single_hop(FactTable.random_bijections(entities=1, relations=2)))
     assert one.margin == float("inf")
-    assert one.to_dict()["margin"] is None
+    assert one.to_dict()["margin"] == "inf"
+    built = constructions.direct(FACTS, 2)
+    built.transformer.unembedding_bias[2] = float("nan")
+    found = verify(built).to_dict()
+    assert found["margin"] == "-inf"
+    assert json.loads(json.dumps(found, allow_nan=False))["counterexamples"]
+
+
+def test_the_model_must_fit_the_question():
+    built = constructions.direct(FACTS, 2)
+    with pytest.raises(InvalidArgument, match="cannot be asked 4 hops"):
+        verify(built.transformer, FACTS, 4)
+    for N in (8, 10):
+        other = FactTable.random_bijections(entities=N, relations=3)
+        with pytest.raises(InvalidArgument, match="was built for"):
+            verify(built, other)
+        with pytest.raises(InvalidArgument, match="cannot be asked"):
+            verify(built.transformer, other, 2)
+    for seed in (-1, 2**64):
+        with pytest.raises(InvalidArgument, match="seed must be"):
+            verify(built, sample=5, seed=seed)
+    with pytest.raises(InvalidArgument, match="device 'abacus' is not available"):
+        verify(built, device="abacus")
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda x: x[0], lambda x: (x, x), lambda x: x[..., None], lambda x: x[:-1], lambda x: x[:, :0]]
+)
+def test_logits_must_be_a_matrix(spoil):
+    class Wrong(Lookup):
+        def forward(self, tokens):
+            return spoil(super().forward(tokens))
+
+    with pytest.raises(InvalidArgument, match="must turn 9 token sequences into logits"):
+        verify(Wrong(FACTS), FACTS)
 
 
 def test_nan_weights_are_not_overlooked():
