@@ -9,6 +9,7 @@ __all__ = [
     "GeotheoryError",
     "InvalidArgument",
     "NotAModel",
+    "NotAName",
     "NotBijective",
     "NotComposable",
     "TooLarge",
@@ -28,6 +29,10 @@ class InvalidArgument(GeotheoryError, ValueError):
 
 class FactsError(GeotheoryError, ValueError):
     """The facts cannot be read, or contradict one another."""
+
+
+class NotAName(FactsError, TypeError):
+    """Something other than a string stands where a name belongs."""
 
 
 class NotBijective(FactsError):

@@ -4,13 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex, overload
 
-from geotheory.errors import FactsError, UnknownName
+from geotheory.errors import FactsError, NotAName, UnknownName
 
-__all__ = ["NotAName", "Numbered", "checked", "names_problem", "position", "same_names"]
-
-
-class NotAName(FactsError, TypeError):
-    """Something other than a string stands where a name belongs."""
+__all__ = ["Numbered", "checked", "names_problem", "position", "same_names"]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from geotheory.csv_files import ROLES, Triple
-from geotheory.errors import FactsError
-from geotheory.names import NotAName, names_problem
+from geotheory.errors import FactsError, NotAName
+from geotheory.names import names_problem
 
 __all__ = ["Facts", "by_first_appearance", "checked_rows", "gather"]
 

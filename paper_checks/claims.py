@@ -102,6 +102,14 @@ CLAIMS: tuple[Claim, ...] = (
         theory.key_value_recalls,
     ),
     Claim(
+        "M3",
+        "Without intermediate output and with a fixed unembedding, about R^k log2 N bits per subject are needed, or about N R log2 N"
+        " bits in the shared weights.",
+        Mark.sharper,
+        "A world whose answer tables are fewer than the bound says, or a construction below it.",
+        theory.lower_bound_holds,
+    ),
+    Claim(
         "M4",
         "With chain of thought d = O(R log N + log k) and width O(R log N) are enough, for any k.",
         Mark.sharper,

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+import bounds
 import constructions
 from constructions.associative import accuracy_by_dimension
 from constructions.construction import Construction
@@ -18,6 +19,7 @@ __all__ = [
     "direct_recalls",
     "hops_per_step_trade_off",
     "key_value_recalls",
+    "lower_bound_holds",
     "meet_in_middle_recalls",
     "single_hop_recalls",
 ]
@@ -83,6 +85,36 @@ def direct_recalls() -> Found:
     """T2, exhaustively."""
     shapes = ((50, 3, 2), (100, 3, 3), (64, 2, 4))
     return _recalls(*(constructions.direct(FactTable.random_bijections(N, R), k) for N, R, k in shapes))
+
+
+def lower_bound_holds() -> Found:
+    """B1 against brute force for small worlds, and against T2 and T4 at the paper's size."""
+    small = []
+    for N, R, k in ((3, 2, 2), (4, 2, 2), (4, 2, 3), (3, 3, 2), (5, 2, 2)):
+        for M in range(1, N + 1):
+            tables = bounds.tables("permutation", entities=N, relations=R, hops=k, roots=M)
+            for P in (0, 2, 8):
+                bound = bounds.fixed_unembedding(N, R, k, P)
+                if bound.roots == M and bound.bits and P + M * bound.bits > log2(tables) + 1e-9:
+                    return (
+                        {},
+                        f"N={N}, R={R}, k={k}, P={P}: {bound.bits} bits a row, but only {tables} tables on {M} rows",
+                    )
+            small.append({"N": N, "R": R, "k": k, "M": M, "tables": tables})
+    paper = {}
+    for k in (1, 2, 3):
+        needed = bounds.fixed_unembedding(4096, 16, k).bits
+        direct = constructions.size("direct", entities=4096, relations=16, hops=k).bits_in
+        shared = constructions.size("key_value", entities=4096, relations=16, hops=k).bits_shared
+        left = bounds.fixed_unembedding(4096, 16, k, shared).bits
+        paper[f"k={k}"] = {
+            "bits needed": bound,
+            "bits of direct": direct,
+            "needed beside key_value's shared bits": left,
+        }
+        if direct < needed or left > 0:
+            return paper, f"at k={k} a construction is below the bound: {paper[f'k={k}']}"
+    return {"brute force": small, "N=4096, R=16": paper}, ""
 
 
 def key_value_recalls() -> Found:
