@@ -103,8 +103,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "M3",
-        "Without intermediate output and with a fixed unembedding, about R^k log2 N bits per subject are needed, or about N R log2 N"
-        " bits in the shared weights.",
+        "Without intermediate output and with a fixed unembedding, about R^k log2 N bits per subject are needed, or about "
+        "N R log2 N bits in the shared weights.",
         Mark.sharper,
         "A world whose answer tables are fewer than the bound says, or a construction below it.",
         theory.lower_bound_holds,

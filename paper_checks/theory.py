@@ -108,7 +108,7 @@ def lower_bound_holds() -> Found:
         shared = constructions.size("key_value", entities=4096, relations=16, hops=k).bits_shared
         left = bounds.fixed_unembedding(4096, 16, k, shared).bits
         paper[f"k={k}"] = {
-            "bits needed": bound,
+            "bits needed": needed,
             "bits of direct": direct,
             "needed beside key_value's shared bits": left,
         }
