@@ -120,6 +120,27 @@ def _facts(path: Path | None, columns: str, entities: int | None, relations: int
     return FactTable.random_bijections(entities=entities, relations=relations, seed=seed)
 
 
+def _given(
+    bits: int | None,
+    residual: bool,
+    hops_per_step: int | None,
+    forward: int | None,
+    hidden_layers: int | None,
+    attention: Attend | None,
+    d: int | None = None,
+) -> dict[str, Any]:
+    """The options of constructions by name; None and False stand for "not given"."""
+    return {
+        "bits": bits,
+        "residual": residual,
+        "hops_per_step": hops_per_step,
+        "forward": forward,
+        "hidden_layers": hidden_layers,
+        "attention": attention.value if attention else None,
+        "d": d,
+    }
+
+
 def _options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given, refused by name where the construction does not have them."""
     accepted = {
@@ -398,15 +419,7 @@ def verify(
     import geotheory
 
     kind = _kind(construction)
-    options = {
-        "bits": bits,
-        "residual": residual,
-        "hops_per_step": hops_per_step,
-        "forward": forward,
-        "hidden_layers": hidden_layers,
-        "attention": attention.value if attention else None,
-        "d": dimension,
-    }
+    options = _given(bits, residual, hops_per_step, forward, hidden_layers, attention, dimension)
     _ensure_fits(kind, entities, relations, hops, dtype, device, options)
     table = _facts(facts, columns, entities, relations, seed)
     built = _build(kind, table, hops, dtype, device, seed, options)
@@ -460,14 +473,7 @@ def prove(
     kind = _kind(construction)
     if kind == "associative":
         raise InvalidArgument("there is nothing to prove of associative: recall by near-orthogonality has no guarantee")
-    options = {
-        "bits": bits,
-        "residual": residual,
-        "hops_per_step": hops_per_step,
-        "forward": forward,
-        "hidden_layers": hidden_layers,
-        "attention": attention.value if attention else None,
-    }
+    options = _given(bits, residual, hops_per_step, forward, hidden_layers, attention)
     chosen = _options(kind, options)
     certificate = constructions.schema(kind, entities=entities, relations=relations, hops=hops, **chosen)
     if as_json:
@@ -511,14 +517,7 @@ def build(
         )
     if out.exists() and not out.is_dir():
         raise InvalidArgument(f"--out {out} is a file; give a directory")
-    options = {
-        "bits": bits,
-        "residual": residual,
-        "hops_per_step": hops_per_step,
-        "forward": forward,
-        "hidden_layers": hidden_layers,
-        "attention": attention.value if attention else None,
-    }
+    options = _given(bits, residual, hops_per_step, forward, hidden_layers, attention)
     _ensure_fits(kind, entities, relations, hops, dtype, "cpu", options)
     table = _facts(facts, columns, entities, relations, seed)
     built = _build(kind, table, hops, dtype, "cpu", seed, options)

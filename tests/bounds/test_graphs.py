@@ -120,3 +120,15 @@ def test_predicates_can_be_false():
     assert not bounds.is_regular(graph)
     assert not bounds.is_properly_coloured(graph)
     assert not bounds.is_connected(bounds.from_permutations([(0, 1)]))
+
+
+@pytest.mark.parametrize("kind", ["simple", "involution"])
+def test_pictures(tmp_path, kind):
+    graph = bounds.random_graph(kind, entities=12, relations=3, seed=2)
+    file = bounds.draw(graph, tmp_path / "graph.svg", title="a graph")
+    text = file.read_text()
+    # One colour a relation, and every edge that is no loop an arrow of its colour or half of a line.
+    for colour in ("#0072b2", "#d55e00", "#009e73"):
+        assert text.lower().count(colour) > 4
+    with pytest.raises(InvalidArgument, match="at most 8"):
+        bounds.draw(bounds.random_graph("permutation", entities=3, relations=9), tmp_path / "no.png")
