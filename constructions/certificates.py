@@ -8,6 +8,7 @@ This file holds what every proof uses: the statements, the subjects' rows, the a
 :mod:`constructions.layer_proofs`, and each construction's file puts its own proof together.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -81,7 +82,10 @@ class Certificate:
 
     def __str__(self) -> str:
         verdict = f"proved: margin {self.margin:g}, epsilon {self.epsilon:.3g}" if self.holds else "not proved"
-        return "\n".join([f"{self.kind}: {verdict}", *(f"  {s}" for s in self.statements)])
+        # A chain of thought makes most of its statements anew at every step.
+        times = Counter(map(str, self.statements))
+        lines = (f"  {line}" + (f" ({n} times)" if n > 1 else "") for line, n in times.items())
+        return "\n".join([f"{self.kind}: {verdict}", *lines])
 
 
 class _NotProved(Exception):
