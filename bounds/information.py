@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, isqrt
+from math import ceil
 
 from bounds.bound import Bound
 from bounds.rigorous import Real, above, log2_factorial, log2_falling, log2_share, lower, plus, scaled
@@ -276,10 +276,11 @@ def frozen_embedding(
     def held(d: int) -> Fraction:
         return b * (2 * c * d * d + c * d + d + 2 * h * d * d)
 
-    # Start a little below the root of the quadratic part alone and walk up.
-    d = max(0, isqrt(ceil(needed / (b * (2 * c + 2 * h)))) - ceil(c) - 2)
-    while held(d) < needed:
-        d += 1
+    # Every term grows with d, and the linear one alone holds enough at d = needed / b.
+    d, enough = 0, ceil(needed / b)
+    while d < enough:
+        middle = (d + enough) // 2
+        d, enough = (middle + 1, enough) if held(middle) < needed else (d, middle)
     return Bound(
         value=float(d),
         unit="dimensions",

@@ -73,6 +73,19 @@ def test_b4_is_the_least_dimension():
     assert bounds.frozen_embedding(4096, 16, 2).value < bounds.frozen_embedding(4096, 16, 1).value
 
 
+@given(st.integers(1, 10**6), st.integers(1, 20), st.floats(1e-4, 100), st.integers(1, 32), st.integers(0, 3))
+def test_b4_never_asks_for_more_than_is_needed(N, R, c, b, h):
+    # At few neurons a dimension the biases hold most of the bits.
+    d = int(bounds.frozen_embedding(N, R, width_factor=c, bits=b, heads=h).value)
+    needed = R * lgamma(N + 1) / log(2)
+
+    def held(d):
+        return b * (2 * c * d * d + c * d + d + 2 * h * d * d)
+
+    assert held(d) >= needed * (1 - 1e-9)
+    assert d == 0 or held(d - 1) < needed * (1 + 1e-9)
+
+
 def test_b6():
     assert bounds.real_dimension(4096, 16, width=192).value == 6
     assert [bounds.cells(5, d) for d in range(7)] == [1, 6, 16, 26, 31, 32, 32]
