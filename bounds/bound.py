@@ -18,7 +18,9 @@ class Bound:
     unit
         `"bits"`, `"neurons"` or `"dimensions"`.
     witness
-        What was counted: the best number of roots `M`, or `p, q, M, M'`; any other witness gives a valid, weaker bound.
+        What was counted, by the names in `formula`: the best number of roots `M`, the relations and hops `R` and `k` that were
+        asked about, `rho` if trees branch into some relations only; or `p, q, M, M'`. Any other witness gives a valid, weaker
+        bound.
     theorem
         Its number in the theory.
     mark
@@ -51,7 +53,7 @@ class Bound:
         """The inequality as a sympy expression (:mod:`bounds.symbolic`)."""
         from bounds.symbolic import inequality
 
-        return inequality(self.theorem)
+        return inequality(self.theorem, narrow="rho" in self.witness)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""

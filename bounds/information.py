@@ -1,9 +1,11 @@
 """Lower bounds by counting answer tables (THEORY 5): bits that the facts must occupy somewhere in the weights."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import ceil
+from operator import add
 
 from bounds.bound import Bound
 from bounds.rigorous import Real, above, log2_factorial, log2_falling, log2_share, lower, plus, scaled
@@ -68,9 +70,11 @@ def fixed_unembedding(
 
     Notes
     -----
-    Where no tree of `R^(k-1)` leaves fits into `N` entities, the same bound is taken for fewer relations, or for fewer hops and one
-    relation less: a model that answers all `k`-hop queries also answers those of the words over `R' <= R` relations; and with the
-    identity as one relation, all shorter queries of the others.
+    Where no tree of `R^(k-1)` leaves fits into `N` entities, or where whole trees leave room, trees that branch into the first
+    `rho < R` relations only are counted, and fewer hops of one relation less: with the identity as one relation, a model answers
+    all shorter queries of the others. The witness says which, `rho` where trees are narrower. The bound grows with `N` and `R` and
+    falls with `P`; the search finds the best `rho` unless more than 32 are in question. It need not grow with `k`, and what it
+    bounds does not either: for `N = R = 2` one subject has 4 tables at one hop, and 2 at two.
 
     Source: the paper's Theorem 4.2 has `d = Omega~(R^k)` or width `Omega(N R)`; for every finite `N, R, k` it is **sharper**.
 
@@ -89,12 +93,16 @@ def fixed_unembedding(
             f"a share of all tuples is covered for one hop only, not for {k}: the worst case is what is proved"
         )
     spare = plus(log2_share(share), -P)
-    best, roots, (r, j) = max((_best_roots(N, r, j, spare) for r, j in _fitting(N, R, k)), default=(0.0, 1, (R, k)))
+    best, witness = 0.0, {"M": 1, "R": R, "k": k}
+    for r, j in _easier_questions(N, R, k):
+        for value, M, rho in _best_roots(N, r, j, spare):
+            if value > best:
+                best, witness = value, {"M": M, "R": r, "k": j} | ({"rho": rho} if rho < r else {})
     most = "every" if share == 1 else f"a share {share:g} of all"
     return Bound(
         value=best,
         unit="bits",
-        witness={"M": roots, "R": r, "k": j},
+        witness=witness,
         theorem="B1",
         mark="sharper",
         statement=(
@@ -104,40 +112,82 @@ def fixed_unembedding(
     )
 
 
-def _fitting(N: int, R: int, k: int) -> list[tuple[int, int]]:
-    """Pairs (relations, hops) whose bound holds for `(R, k)` and whose trees fit into `N` entities."""
-    shapes = []
-    for j, most in [(k, R), *((j, R - 1) for j in range(min(k - 1, N.bit_length()), 0, -1))]:
-        # The most relations whose tree of one root fits; more relations mean more tables.
-        few, many = 0, most
-        while few < many:
-            middle = (few + many + 1) // 2
-            few, many = (middle, many) if fits(middle, j, N) else (few, middle - 1)
-        if few:
-            shapes.append((few, j))
-        if few == most:
-            break  # fewer hops of as many relations have fewer leaves
-    return shapes  # none for one relation and k > N hops: g^k can be the identity for every g
+# Narrower trees that are tried where the room of the widest limits the number of roots.
+_NARROWER = 32
 
 
-def _best_roots(N: int, R: int, k: int, spare: Real) -> tuple[float, int, tuple[int, int]]:
-    """The best bound for words of `k` of `R` relations, its `M`, and `(R, k)`; `spare` is `log2(share) - P`."""
-    inner, leaves = nodes(R, k - 1), R ** (k - 1)
+def _easier_questions(N: int, R: int, k: int) -> Iterator[tuple[int, int]]:
+    """`(relations, hops)` whose bounds hold for `(R, k)` too, itself first.
+
+    With the identity as relation `R`, words that end in it are all shorter words over the other `R - 1`. Trees of more than
+    `log2 N` levels do not branch, and are no better than one level.
+    """
+    yield R, k
+    if R > 1:
+        yield from ((R - 1, j) for j in range(min(k - 1, N.bit_length()), 0, -1))
+
+
+def log2_tables(N: int, R: int, k: int, M: int, rho: int) -> Real:
+    """Answer tables on `M` roots whose trees branch into the first `rho` of `R` relations, at least.
+
+    The first `k - 1` levels are fixed so that all nodes are distinct. Each relation may then send the `l` leaves, injectively,
+    wherever it has not sent one of the `u` inner nodes, and relations beyond `rho` have sent none:
+    `((N - u)_l)^rho ((N)_l)^(R - rho)`. `rho = R` is B1 as the theory has it.
+    """
+    inner, leaves = M * nodes(rho, k - 1), M * rho ** (k - 1)
+    inside = scaled(log2_falling(N - inner, leaves), rho)
+    return plus(inside, scaled(log2_falling(N, leaves), R - rho)) if rho < R else inside
+
+
+def _best_roots(N: int, R: int, k: int, spare: Real) -> Iterator[tuple[float, int, int]]:
+    """`(bound, M, rho)`: the best `M` for each `rho` that may be best; `spare` is `log2(share) - P`."""
+    if k > N:
+        return  # no path of k entities; and for one relation g^k may be the identity for every g
+    if k == 1:
+        yield *_best_forest(N, R, 1, R, spare), R  # a root alone: nothing to branch
+        return
+    widest = _last(1, min(R, N), lambda rho: fits(rho, k, N))
+    for rho in range(widest, max(0, widest - _NARROWER), -1):
+        bound, M = _best_forest(N, R, k, rho, spare)
+        yield bound, M, rho
+        if N // nodes(rho, k) > M:
+            return  # narrower trees leave room for more roots, and these are not wanted
+
+
+def _best_forest(N: int, R: int, k: int, rho: int, spare: Real) -> tuple[float, int]:
+    """The best bound from trees that branch into `rho` relations, and its number of roots."""
 
     def value(M: int) -> Real:
-        return scaled(plus(scaled(log2_falling(N - M * inner, M * leaves), R), spare), 1, M)
+        return plus(log2_tables(N, R, k, M, rho), spare)
 
-    # R log2 (N - u)_l is concave in M: its second derivative is a positive multiple of a^2 psi'(N - aM + 1) -
-    # (a + c)^2 psi'(N - (a + c)M + 1) with a = inner, c = leaves, and psi' is positive and falls. A concave function plus a
-    # constant, divided by M, rises and then falls; so the first M whose successor is no better is best.
-    first, last = 1, N // (inner + leaves)
+    # log2_tables is concave in M: a sum of F(aM, cM) with F(u, l) = log2 (N - u)_l, whose second derivative is a positive
+    # multiple of a^2 psi'(N - aM + 1) - (a + c)^2 psi'(N - (a + c)M + 1), and psi' is positive and falls. A concave function
+    # plus a constant, divided by M, rises and then falls; without shared bits it is 0 at M = 0 and only falls.
+    M = 1 if spare == 0 else _peak(value, lambda M: M, 1, N // nodes(rho, k))
+    return lower(scaled(value(M), 1, M)), M
+
+
+def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
+    """The last integer up to which `holds`, by halving; at `first` it does."""
+    while first < last:
+        middle = (first + last + 1) // 2
+        first, last = (middle, last) if holds(middle) else (first, middle - 1)
+    return first
+
+
+def _peak(value: Callable[[int], Real], divisor: Callable[[int], int], first: int, last: int) -> int:
+    """Where `value / divisor`, which rises and then falls, is largest: the first integer whose successor is no better.
+
+    Balls are compared, not floats: near 10^18 neighbours differ by less than a float can show, and a rise looks flat.
+    """
     while first < last:
         middle = (first + last) // 2
-        if above(value(middle + 1), value(middle)):
+        here, there = value(middle), value(middle + 1)
+        if above(scaled(there, divisor(middle)), scaled(here, divisor(middle + 1))):
             first = middle + 1
         else:
             last = middle
-    return max(0.0, lower(value(first))), first, (R, k)
+    return first
 
 
 # B2
@@ -153,8 +203,8 @@ def free_unembedding(
 
         P + M D_in + M' D_out >= R R^q log2 (M')_(F / R^q);
 
-    at one hop also `P + N D_in + N D_out >= R log2 N!`. So `max(D_in, D_out)` is at least the right side, less `P`, by `M + M'`.
-    It grows as `R^ceil(k/2)`, and T5 meets this exponent.
+    at one hop subjects and attributes may overlap, and `M <= M' <= N` is enough. So `max(D_in, D_out)` is at least the right side,
+    less `P`, by `M + M'`. It grows as `R^ceil(k/2)`, and T5 meets this exponent.
 
     Parameters
     ----------
@@ -162,6 +212,8 @@ def free_unembedding(
         As for :func:`fixed_unembedding`.
     forward
         `p`, from 0 to `k - 1`; None: the best.
+
+    Easier questions, of one relation and some hops less, are asked too unless `forward` is given; the witness says which.
 
     Source: **new**.
 
@@ -176,11 +228,12 @@ def free_unembedding(
         raise InvalidArgument(
             f"forward = {forward} leaves no hop between forward and backward trees: it must be below hops = {k}"
         )
-    best, witness = 0.0, {"p": 0, "q": k - 1, "M": 0, "M'": 0}
-    for p, M, other, right in split_witnesses(N, R, k, forward):
-        value = lower(scaled(plus(right, -P), 1, M + other))
-        if value > best:
-            best, witness = value, {"p": p, "q": k - 1 - p, "M": M, "M'": other}
+    best, witness = 0.0, {"p": forward or 0, "q": k - 1 - (forward or 0), "M": 0, "M'": 0, "R": R, "k": k}
+    for r, j in [(R, k)] if forward is not None else _easier_questions(N, R, k):
+        for p, M, other in _best_splits(N, r, j, P, forward):
+            value = lower(scaled(plus(_log2_splits(r, j, p, M, other), -P), 1, M + other))
+            if value > best:
+                best, witness = value, {"p": p, "q": j - 1 - p, "M": M, "M'": other, "R": r, "k": j}
     return Bound(
         value=best,
         unit="bits",
@@ -192,6 +245,53 @@ def free_unembedding(
             f"all other weights answers all {k}-hop queries of every {R:,} permutations of {N:,} entities"
         ),
     )
+
+
+def _log2_splits(R: int, k: int, p: int, M: int, other: int) -> Real:
+    """`log2` of the choices of joining edges: for each relation and backward word, an injection of leaves into attributes."""
+    q = k - 1 - p
+    return scaled(log2_falling(other, M * R**p // R**q), R ** (q + 1))
+
+
+def _best_splits(N: int, R: int, k: int, P: int, forward: int | None) -> Iterator[tuple[int, int, int]]:
+    """`(p, M, M')`: the best `M` and `M'` for each split of the hops; of many splits, those at the ends and in the middle."""
+    if k == 1:
+        # Subjects and attributes may overlap; more attributes are better as long as there are as many subjects.
+        yield 0, _peak(lambda M: plus(_log2_splits(R, 1, 0, M, N), -P), lambda M: M + N, 1, N), N
+        return
+    if k > 2 * N.bit_length() + 1 and R > 1:
+        return  # not even one tree ahead and one behind
+    splits = range(k) if k <= 8 else sorted({0, k // 2 - 1, (k - 1) // 2, k // 2, k - 1})
+    for p in splits if forward is None else (forward,):
+        for M, other in _best_trees(N, R, p, k - 1 - p, P):
+            yield p, M, other
+
+
+def _best_trees(N: int, R: int, p: int, q: int, P: int) -> Iterator[tuple[int, int]]:
+    """`(M, M')`: how many trees ahead and behind are best for one split; where few fit, the best `M'` for every `M`."""
+    ahead, behind = nodes(R, p + 1), nodes(R, q + 1)
+    # R^q divides M R^p: M is a multiple of `unit`, and each unit needs `per` attributes.
+    unit, per = R ** max(0, q - p), R ** max(0, p - q)
+    most = N // (unit * ahead + per * behind)
+
+    def edge(units: int) -> int:
+        """The most trees behind, beside so many units ahead."""
+        room: int = (N - units * unit * ahead) // behind
+        return room
+
+    def value(units: int, other: int) -> Real:
+        return plus(_log2_splits(R, p + q + 1, p, units * unit, other), -P)
+
+    # The right side grows faster than M and M' together, so that trees should fill all entities, and along this edge it is
+    # concave: log Gamma(M' + 1) - log Gamma(M' - L + 1), M' falling and L growing in proportion to M. Rounding M' bends
+    # this a little, which is felt where there are few trees: then all are tried. For fixed M it is concave in M' too.
+    if most > 32:
+        units = _peak(lambda units: value(units, edge(units)), lambda units: units * unit + edge(units), 1, most)
+        yield units * unit, edge(units)
+        return
+    for units in range(1, most + 1):
+        M = units * unit
+        yield M, _peak(partial(value, units), partial(add, M), units * per, edge(units))
 
 
 def split_witnesses(N: int, R: int, k: int, forward: int | None = None) -> Iterator[tuple[int, int, int, Real]]:

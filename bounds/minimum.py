@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bounds.bound import Bound
-from bounds.information import chain_of_thought, fixed_unembedding, free_unembedding, frozen_embedding, nodes
+from bounds.information import chain_of_thought, fixed_unembedding, free_unembedding, frozen_embedding
 from bounds.regions import real_dimension
 from bounds.rigorous import log2_factorial, lower, scaled
 from constructions.sizes import Size, size
@@ -133,12 +133,11 @@ def minimum(
         free_unembedding(N, R, k, P),
     )
     add("frozen embedding", "(MLP width 4 d, 32 bits a weight)", None, None, "dimensions", frozen_embedding(N, R, k))
-    if nodes(R, k) <= N:
-        # One coordinate a block: amplitude codes as fine as need be.
-        finest = min(24, code_length(N))
-        cost = size("direct", **shape, bits=finest)
-        name = f"direct, b = {finest}"
-        add("real weights", name, cost, cost.d, "dimensions", real_dimension(N, R, k, width=cost.width))
+    # One coordinate a block: amplitude codes as fine as need be.
+    finest = min(24, code_length(N))
+    cost = size("direct", **shape, bits=finest)
+    real = real_dimension(N, R, k, width=cost.width)
+    add("real weights", f"direct, b = {finest}", cost, cost.d, "dimensions", real)
     return rows
 
 

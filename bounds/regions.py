@@ -9,9 +9,9 @@ hyperplanes in `R^d`.
 from flint import arb
 
 from bounds.bound import Bound
-from bounds.information import nodes
-from bounds.rigorous import Real, log2_falling, log2_integer, lower, plus, scaled, upper
-from geotheory.errors import InvalidArgument, positive_integer
+from bounds.information import fixed_unembedding
+from bounds.rigorous import Real, log2_integer, plus, scaled, upper
+from geotheory.errors import positive_integer
 
 __all__ = ["cells", "real_dimension"]
 
@@ -43,14 +43,14 @@ def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) 
     Parameters
     ----------
     entities, relations, hops
-        As for :func:`bounds.fixed_unembedding`; `R^(k-1)` leaves and their tree must fit into `N` entities.
+        As for :func:`bounds.fixed_unembedding`, whose witness says which queries are asked where not all `R^k` can be told apart.
     width
         `W`, neurons of the hidden layer.
 
     Raises
     ------
     InvalidArgument
-        A number out of range; a tree of one root that does not fit.
+        A number out of range.
 
     Examples
     --------
@@ -61,12 +61,10 @@ def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) 
         positive_integer(what, n) for what, n in (("entities", entities), ("relations", relations), ("hops", hops))
     )
     W = positive_integer("width", width)
-    if nodes(R, k) > N:
-        raise InvalidArgument(
-            f"the tree of one subject has {nodes(R, k):,} entities, and there are {N:,}: take fewer hops or relations"
-        )
-    tables = lower(scaled(log2_falling(N - nodes(R, k - 1), R ** (k - 1)), R))
-    neurons, pairs = R**k * W, R**k * (N * (N - 1) // 2)
+    asked = fixed_unembedding(N, R, k)  # without shared bits a single root is best: the tables of one subject
+    tables, relations_asked, hops_asked = asked.bits, asked.witness["R"], asked.witness["k"]
+    queries = asked.witness.get("rho", relations_asked) ** (hops_asked - 1) * relations_asked if tables else 1
+    neurons, pairs = queries * W, queries * (N * (N - 1) // 2)
 
     def reached(d: int) -> bool:
         return upper(plus(_log2_cells(neurons, d), _log2_cells(pairs, d))) >= tables
@@ -82,7 +80,7 @@ def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) 
     return Bound(
         value=float(few),
         unit="dimensions",
-        witness={"M": 1, "R": R, "k": k},
+        witness=asked.witness,
         theorem="B6",
         mark="new",
         statement=(

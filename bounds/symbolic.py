@@ -22,10 +22,11 @@ __all__ = [
 
 N, R, k, M, P, d, W, b, c = sp.symbols("N R k M P d W b c", positive=True)
 p, q = sp.symbols("p q", nonnegative=True)
+rho = sp.Symbol("rho", positive=True)
 M_out, D_in, D_out = sp.symbols("M' D_in D_out", positive=True)
 
 SYMBOLS: Mapping[str, sp.Symbol] = {
-    symbol.name: symbol for symbol in (N, R, k, M, P, d, W, b, c, p, q, M_out, D_in, D_out)
+    symbol.name: symbol for symbol in (N, R, k, M, P, d, W, b, c, p, q, rho, M_out, D_in, D_out)
 }
 
 
@@ -39,13 +40,16 @@ def _log2_falling(n: Any, length: Any) -> Any:
 
 
 @cache
-def lower_side(theorem: str) -> sp.Expr:
+def lower_side(theorem: str, *, narrow: bool = False) -> sp.Expr:
     """What a bound says the bits, neurons or dimensions are at least, for given witnesses.
 
     B1, B3 and B7: bits per subject with `M` roots. B2: `P + M D_in + M' D_out`. B4: shared bits. B5: width times bits of a
-    pre-activation.
+    pre-activation. `narrow`: with trees that branch into `rho < R` relations.
     """
     tree = R * _log2_falling(N - M * _levels(R, k - 1), M * R ** (k - 1))
+    if narrow:
+        leaves = M * rho ** (k - 1)
+        tree = rho * _log2_falling(N - M * _levels(rho, k - 1), leaves) + (R - rho) * _log2_falling(N, leaves)
     sides = {
         "B1": (tree - P) / M,
         "B2": R ** (q + 1) * _log2_falling(M_out, M * R ** (p - q)),
@@ -57,8 +61,8 @@ def lower_side(theorem: str) -> sp.Expr:
 
 
 @cache
-def inequality(theorem: str) -> Any:
-    """The bound as a relation between symbols, as it is printed.
+def inequality(theorem: str, *, narrow: bool = False) -> Any:
+    """The bound as a relation between symbols, as it is printed; `narrow` as for :func:`lower_side`.
 
     Examples
     --------
@@ -74,11 +78,11 @@ def inequality(theorem: str) -> Any:
         "B4": b * (2 * c * d**2 + c * d + d),
         "B5": W * c,
     }.get(theorem, D_in)
-    return sp.Ge(left, lower_side(theorem))
+    return sp.Ge(left, lower_side(theorem, narrow=narrow))
 
 
 def evaluate(theorem: str, **values: float) -> float:
-    """The lower side at numbers, with 60 digits inside.
+    """The lower side at the numbers of a witness, with 60 digits inside.
 
     Examples
     --------
@@ -88,7 +92,8 @@ def evaluate(theorem: str, **values: float) -> float:
     # Not by substitution: sympy would turn log Gamma of an integer into the logarithm of its factorial, written out.
     import mpmath
 
-    function = sp.lambdify([SYMBOLS[name] for name in values], lower_side(theorem), "mpmath")
+    side = lower_side(theorem, narrow="rho" in values)
+    function = sp.lambdify([SYMBOLS[name] for name in values], side, "mpmath")
     with mpmath.workdps(60):
         return float(function(*(mpmath.mpf(value) for value in values.values())))
 

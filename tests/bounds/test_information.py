@@ -71,10 +71,10 @@ def test_searching_finds_what_scanning_finds(N, R, k, P):
     for M in range(1, N // (inner + leaves) + 1):
         u, l = M * inner, M * leaves  # noqa: E741
         best = max(best, (R * log2(perm(N - u, l)) - P) / M)
-    if inner + leaves <= N:
+    # Full trees alone; test_search.py scans the narrower ones and fewer hops too.
+    assert found.bits >= best * (1 - 1e-9)
+    if found.bits > 0 and found.witness == {"M": found.roots, "R": R, "k": k}:
         assert found.bits == pytest.approx(best, rel=1e-9, abs=1e-9)
-    else:
-        assert found.bits >= 0
 
 
 @given(st.integers(1, 10**18), st.integers(1, 300), st.integers(1, 6), st.integers(0, 10**20))
