@@ -212,6 +212,16 @@ class Transformer(nn.Module):
         InvalidArgument
             If the sequence is empty or longer than the positions that have an embedding.
         """
+        return self.states(tokens)[:, -1] @ self.unembedding + self.unembedding_bias
+
+    def states(self, tokens: Int[Tensor, "batch length"], every: bool = False) -> Float[Tensor, "batch i d"]:
+        """What the unembedding reads: `v_i` of the last block, at `every` position or at the last alone.
+
+        Raises
+        ------
+        InvalidArgument
+            As :meth:`forward`.
+        """
         length = tokens.shape[1]
         if length == 0 or (self.position is not None and length > self.shape.length):
             raise InvalidArgument(f"a sequence of {length} tokens: this transformer takes 1 to {self.shape.length}")
@@ -220,8 +230,8 @@ class Transformer(nn.Module):
             h = h + self.position[:length]
         for i, block in enumerate(self.blocks):
             # Once no later block attends, only the last position can reach the logits.
-            h = block(h, last=all(later.attention is None for later in self.blocks[i + 1 :]))
-        return h[:, -1] @ self.unembedding + self.unembedding_bias
+            h = block(h, last=not every and all(later.attention is None for later in self.blocks[i + 1 :]))
+        return h if every else h[:, -1:]
 
     @property
     def num_parameters(self) -> int:

@@ -328,7 +328,7 @@ def verify(
     batches = _sampled(evaluator, decoding, facts, sample, seed) if sample else _exhaustive(evaluator, decoding, facts)
     complete = True
     try:
-        with _bar(sample or N * R**k, progress) as advance:
+        with torch.no_grad(), _bar(sample or N * R**k, progress) as advance:
             for batch in batches:
                 tally.add(batch)
                 advance(len(batch.expected))
