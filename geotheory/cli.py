@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from geotheory.cli_learning import learn, threshold
 from geotheory.errors import GeotheoryError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -564,6 +565,10 @@ def ask(
         typer.echo(chain[-1] if chain[-1] is not None else "no answer: the model abstains")
     if chain[-1] is None:
         raise typer.Exit(1)
+
+
+app.command()(learn)
+app.command()(threshold)
 
 
 @app.command()
