@@ -574,10 +574,18 @@ app.command()(threshold)
 @app.command()
 def check(
     only: Annotated[list[str] | None, typer.Option("--only", help="Check this claim only; may be repeated.")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Directory for report.json.")] = Path("report"),
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="The paper's sizes: hours; what was found is kept under --out and not repeated."),
+    ] = False,
+    processes: Annotated[
+        int | None, typer.Option("--processes", help="Checks at a time (default: one a core).")
+    ] = None,
+    device: Device = "cpu",
+    out: Annotated[Path, typer.Option("--out", help="Directory for report.json and index.html.")] = Path("report"),
     as_json: AsJson = False,
 ) -> None:
-    """Check the paper's claims one by one; exit status 1 if any fails.
+    """Check the paper's claims one by one, and write a page; exit status 1 if any fails.
 
     [bold]Examples[/bold]
 
@@ -585,21 +593,37 @@ def check(
 
       geotheory check --only S1 --only M4
     """
-    from paper_checks import report
+    from paper_checks import report, runner
+    from paper_checks.claims import CLAIMS, Verdict
+    from paper_checks.scope import Scope
 
+    claims, scope = runner.chosen(only or ()), Scope(full=full, directory=out, device=device)
+    if out.exists() and not out.is_dir():
+        raise InvalidArgument(f"--out {out} is a file; give a directory")
     results = []
-    for claim, evidence, seconds in report.run(report.chosen(only or ())):
-        results.append((claim, evidence, seconds))
+    for result in runner.run(claims, scope, processes=processes):
+        results.append(result)
         if not as_json:
+            claim, evidence = result.claim, result.evidence
             typer.echo(
-                f"{evidence.verdict.value:8} {claim.id:4} [{claim.mark.value}] {claim.statement} ({seconds:.1f} s)"
+                f"{evidence.verdict.value:8} {claim.id:3} [{claim.mark.value}] {claim.statement} ({result.seconds:.1f} s)"
             )
             if evidence.why:
                 typer.echo(f"         {evidence.why}")
-    written = report.write_json(results, out)
+    order = [claim.id for claim in CLAIMS]
+    record = report.record(sorted(results, key=lambda result: order.index(result.claim.id)), scope)
+    written = report.write_json(record, out)
     if as_json:
         typer.echo(written.read_text(encoding="utf-8"), nl=False)
     else:
-        typer.echo(f"figures: {written}")
-    if any(evidence.verdict.value == "fails" for _, evidence, _ in results):
+        typer.echo(f"{report.summary(record)}; figures: {written}")
+    try:
+        from paper_checks.page import page
+
+        made = report.write(out / "index.html", page(record))
+    except ImportError as missing:
+        typer.echo(f"no page: {missing.name} is not installed; pip install 'geotheory[report]'", err=True)
+    else:
+        typer.echo(f"page: {made}", err=as_json)
+    if any(result.evidence.verdict is Verdict.fails for result in results):
         raise typer.Exit(1)

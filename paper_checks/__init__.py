@@ -10,5 +10,13 @@ if TYPE_CHECKING:
     from paper_checks.claims import Evidence as Evidence
 
 __getattr__, __dir__, __all__ = attach(
-    __name__, {"CLAIMS": "claims", "Claim": "claims", "Evidence": "claims", "report": "report", "theory": "theory"}
+    __name__,
+    {
+        "CLAIMS": "claims",
+        "Claim": "claims",
+        "Evidence": "claims",
+        "report": "report",
+        "runner": "runner",
+        "theory": "theory",
+    },
 )

@@ -1,67 +1,74 @@
-"""Run the checks, show the verdicts as they come, and keep the figures."""
+"""The record of a run: `report.json`, from which the page is made."""
 
 import json
 import os
 import platform
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from geotheory import __version__
-from geotheory.errors import UnknownName
-from paper_checks.claims import CLAIMS, Claim, Evidence
+from paper_checks.runner import Result
+from paper_checks.scope import Scope
 
-__all__ = ["chosen", "run", "write_json"]
+__all__ = ["SCHEMA", "record", "summary", "write", "write_json"]
 
-SCHEMA = 1
-
-
-def chosen(only: Sequence[str] = ()) -> list[Claim]:
-    """The claims with these ids (default: all), in their order.
-
-    Raises
-    ------
-    UnknownName
-        No claim has such an id.
-    """
-    ids = {claim.id.casefold() for claim in CLAIMS}
-    for name in only:
-        if name.casefold() not in ids:
-            raise UnknownName("claim", name, [claim.id for claim in CLAIMS])
-    wanted = {name.casefold() for name in only} or ids
-    return [claim for claim in CLAIMS if claim.id.casefold() in wanted]
+SCHEMA = 2
 
 
-def run(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Evidence, float]]:
-    """Check one claim after the other; yields what was found and the seconds that it took."""
-    for claim in claims:
-        started = time.perf_counter()
-        evidence = claim.run()
-        yield claim, evidence, time.perf_counter() - started
-
-
-def write_json(results: Sequence[tuple[Claim, Evidence, float]], directory: Path) -> Path:
-    """Write `directory/report.json`: versions, and for each claim what it says and what was found."""
-    report: dict[str, Any] = {
+def record(results: Sequence[Result], scope: Scope) -> dict[str, Any]:
+    """What was run and found, as plain JSON-ready values; see `docs/report.md` for the schema."""
+    return {
         "schema": SCHEMA,
         "geotheory": __version__,
         "python": platform.python_version(),
-        "machine": {"system": platform.system(), "processors": os.cpu_count()},
+        "packages": {name: _version(name) for name in ("torch", "numpy", "sympy", "networkx", "python-flint")},
+        "machine": {"system": platform.system(), "processors": os.cpu_count(), "device": scope.device},
+        "full": scope.full,
         "claims": [
             {
                 "id": claim.id,
                 "statement": claim.statement,
                 "mark": claim.mark.value,
                 "refuted by": claim.refuted_by,
+                "proof": claim.proof,
+                "formula": claim.formula,
+                "command": claim.command,
                 **evidence.to_dict(),
                 "seconds": round(seconds, 3),
             }
-            for claim, evidence, seconds in results
+            for claim, evidence, seconds in ((r.claim, r.evidence, r.seconds) for r in results)
         ],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    target, partial = directory / "report.json", directory / "report.json.partial"
-    partial.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(target)
-    return target
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """One sentence: how many claims hold, fail, and were not run."""
+    verdicts = [claim["verdict"] for claim in found["claims"]]
+    parts = [f"{verdicts.count(v)} {v}" for v in ("holds", "fails", "not run") if v in verdicts]
+    return ", ".join(parts).replace("holds", "hold").replace("1 hold", "1 holds") or "no claim"
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file whole, or leave the one that is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def write_json(found: Mapping[str, Any], directory: Path) -> Path:
+    """Write `directory/report.json`."""
+    return write(directory / "report.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")

@@ -11,12 +11,15 @@ from constructions.associative import accuracy_by_dimension
 from constructions.construction import Construction
 from geotheory.facts import FactTable
 from geotheory.verification import verify
+from paper_checks.learning.readouts import fit_readout, fit_superposition
+from paper_checks.scope import Scope
 
 __all__ = [
     "associative_memory_is_larger",
     "chain_of_thought_recalls",
     "decoder_is_generic",
     "direct_recalls",
+    "embeddings_superpose",
     "hops_per_step_trade_off",
     "key_value_recalls",
     "lower_bound_holds",
@@ -53,14 +56,30 @@ def _recalls(*built: Construction) -> Found:
     return {"built": figures}, ""
 
 
-def single_hop_recalls() -> Found:
+def single_hop_recalls(_: Scope | None = None) -> Found:
     """T1 at the paper's size and at sizes that are no powers of two."""
     worlds = [FactTable.random_bijections(entities=N, relations=R) for N, R in ((4096, 16), (1000, 5), (1, 1))]
     figures, counterexample = _recalls(*(constructions.single_hop(facts) for facts in worlds))
     return figures, counterexample
 
 
-def decoder_is_generic() -> Found:
+def embeddings_superpose(_: Scope | None = None) -> Found:
+    """Least squares on the rows of T1, judged on held-out subjects; a key-value memory beside it."""
+    facts = FactTable.random_bijections(entities=1024, relations=4)
+    figures = {}
+    for name, built in (
+        ("single_hop", constructions.single_hop(facts)),
+        ("single_hop, 3 bits a coordinate", constructions.single_hop(facts, bits=3)),
+        ("key_value", constructions.key_value(facts)),
+    ):
+        fit, read = fit_superposition(built.transformer, facts), fit_readout(built.transformer, facts)
+        figures[name] = {"held-out R2": fit.r2, "attributes read": sum(read.accuracy) / len(read.accuracy)}
+        if (fit.r2 > 1 - 1e-6) != (built.kind == "single_hop"):
+            return figures, f"{name}: held-out R^2 is {fit.r2:.6f}"
+    return figures, ""
+
+
+def decoder_is_generic(_: Scope | None = None) -> Found:
     """All weights of two worlds compared, byte for byte."""
     worlds = [FactTable.random_bijections(entities=512, relations=4, seed=seed) for seed in (1, 2)]
     builders = {
@@ -81,13 +100,13 @@ def decoder_is_generic() -> Found:
     return {"weights compared": compared, "weights that differ": 0}, ""
 
 
-def direct_recalls() -> Found:
+def direct_recalls(_: Scope | None = None) -> Found:
     """T2, exhaustively."""
     shapes = ((50, 3, 2), (100, 3, 3), (64, 2, 4))
     return _recalls(*(constructions.direct(FactTable.random_bijections(N, R), k) for N, R, k in shapes))
 
 
-def lower_bound_holds() -> Found:
+def lower_bound_holds(_: Scope | None = None) -> Found:
     """B1 against brute force for small worlds, and against T2 and T4 at the paper's size."""
     small = []
     for N, R, k in ((3, 2, 2), (4, 2, 2), (4, 2, 3), (3, 3, 2), (5, 2, 2)):
@@ -117,13 +136,13 @@ def lower_bound_holds() -> Found:
     return {"brute force": small, "N=4096, R=16": paper}, ""
 
 
-def key_value_recalls() -> Found:
+def key_value_recalls(_: Scope | None = None) -> Found:
     """T4, exhaustively."""
     shapes = ((50, 3, 1), (50, 3, 2), (64, 2, 3))
     return _recalls(*(constructions.key_value(FactTable.random_bijections(N, R), k) for N, R, k in shapes))
 
 
-def chain_of_thought_recalls() -> Found:
+def chain_of_thought_recalls(_: Scope | None = None) -> Found:
     """T3, exhaustively, for growing k: the width must not grow, and d only with the positions' code."""
     facts = FactTable.random_bijections(entities=32, relations=2)
     built = [constructions.chain_of_thought(facts, k) for k in (1, 2, 4, 8)]
@@ -133,7 +152,7 @@ def chain_of_thought_recalls() -> Found:
     return figures, counterexample
 
 
-def hops_per_step_trade_off() -> Found:
+def hops_per_step_trade_off(_: Scope | None = None) -> Found:
     """T3 at every number of hops per step, k = 4."""
     facts = FactTable.random_bijections(entities=40, relations=2)
     built = [constructions.chain_of_thought(facts, 4, j) for j in (1, 2, 3, 4)]
@@ -144,7 +163,7 @@ def hops_per_step_trade_off() -> Found:
     return figures, counterexample
 
 
-def meet_in_middle_recalls() -> Found:
+def meet_in_middle_recalls(_: Scope | None = None) -> Found:
     """T5, exhaustively, next to the direct construction of the same queries."""
     facts = FactTable.random_bijections(entities=100, relations=3)
     built = [constructions.meet_in_middle(facts, 3, f, layers) for f in range(4) for layers in (1, 2)]
@@ -156,7 +175,7 @@ def meet_in_middle_recalls() -> Found:
     return figures, counterexample
 
 
-def associative_memory_is_larger() -> Found:
+def associative_memory_is_larger(_: Scope | None = None) -> Found:
     """The least power of two at which the associative memory recalls 90%, for growing N, against T1's d."""
     figures, least = [], []
     for N in (64, 256, 1024):

@@ -13,7 +13,7 @@ from geotheory.facts import FactTable
 from geotheory.transformer import Transformer
 from paper_checks.learning.readouts import Superposition, attribute_vectors
 
-__all__ = ["Interventions", "intervene"]
+__all__ = ["Interventions", "Selector", "intervene", "selector"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +106,16 @@ class _Cut:
             own = own + pattern[:, 0, 1:] * moved[:, 1]
         return subject, own + h[:, 1] if self.residual else own
 
+    def moves(self, rows: Float[Tensor, "n d"], relation: int) -> Float[Tensor, "d d"]:
+        """The linear map by which attention moves a subject's row to the MLP's input, patterns at their mean over these rows."""
+        h = torch.stack([rows, self.model.embedding[self.N + relation].expand_as(rows)], 1)
+        if self.model.position is not None:
+            h = h + self.model.position[:2]
+        assert self.attention is not None
+        patterns = self.attention.patterns(h, last=True)
+        each = [p[:, 0, 0].mean() * head.value @ head.output for head, p in zip(self.attention.heads, patterns)]
+        return torch.stack(each).sum(0).double()
+
     def input(self, rows: Float[Tensor, "n d"], relation: int) -> Float[Tensor, "n d"]:
         """The MLP's input."""
         subject, own = self.parts(rows, relation)
@@ -175,6 +185,51 @@ def intervene(transformer: Transformer, facts: FactTable, fit: Superposition, *,
     matrix, control, neurons = _selectivity(cut, E, plain, table, generator)
     replaced, kept, removed = ((float(components[i]), float(components[i + 1])) for i in (0, 2, 4))
     return Interventions(relation, gates, replaced, kept, removed, matrix, control, neurons)
+
+
+@dataclass(frozen=True)
+class Selector:
+    """What a decoder does to the components of an embedding, to first order.
+
+    Attributes
+    ----------
+    selects
+        Share of attributes that relation `r` reads off a component for `r`: `v(a) A_r J_r` gives `a` the largest logit, where
+        `J_r` is the decoder's mean derivative in the subject's row under `r`. 1 for the construction, where `A_r J_r` is a multiple
+        of the identity on codes.
+    leaks
+        Length of `v(a) A_q J_r`, `q` another relation, as a share of that of `v(a) A_r J_r`. 0 for the construction.
+    """
+
+    selects: float
+    leaks: float
+
+
+@torch.no_grad()
+def selector(transformer: Transformer, facts: FactTable, fit: Superposition) -> Selector:
+    """Compare the decoder of a one-block model with the construction's: a linear map for each relation, which its gates choose.
+
+    Raises
+    ------
+    InvalidArgument
+        As for :func:`intervene`.
+    """
+    cut, vectors = _Cut(transformer, facts), attribute_vectors(transformer)
+    if cut.R < 2:
+        raise InvalidArgument("a selector chooses between relations: give a world of two at least")
+    rows, mlp = transformer.embedding[: cut.N], cut.mlp
+    right, own, others = [], [], []
+    for r in range(cut.R):
+        gates = (cut.before(cut.input(rows, r)) > 0).double().mean(0)
+        decoder = cut.moves(rows, r) @ mlp.weight_in.double() * gates @ mlp.weight_out.double()
+        if cut.residual:
+            decoder = decoder + cut.moves(rows, r)
+        states = [vectors @ fit.maps[q] @ decoder for q in range(cut.R)]
+        logits = states[r] @ vectors.T + transformer.unembedding_bias.double()
+        right.append(_rate(logits.argmax(1) == torch.arange(len(vectors), device=logits.device)))
+        own.append(float(states[r].norm()))
+        others.append(sum(float(states[q].norm()) for q in range(cut.R) if q != r) / (cut.R - 1))
+    return Selector(sum(right) / cut.R, sum(others) / sum(own) if sum(own) else 0.0)
 
 
 def _mean_pairs(measure: Callable[[int, int], tuple[float, float]], R: int) -> tuple[float, float]:
@@ -254,7 +309,7 @@ def _selectivity(
     inputs = [cut.input(E, r) for r in range(cut.R)]
     hidden = [torch.relu(cut.before(u)) for u in inputs]
     # A neuron belongs to the relation for which its activation varies most over the subjects: there it says something about them.
-    spread = torch.stack([h.std(0) if len(h) > 1 else h[0] for h in hidden])
+    spread = torch.stack([h.std(0, correction=0) for h in hidden])
     owner = torch.where(spread.amax(0) > 0, spread.argmax(0), -1)
     matrix, control = (torch.zeros(cut.R, cut.R, dtype=torch.float64) for _ in range(2))
     for r in range(cut.R):

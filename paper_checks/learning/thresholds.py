@@ -136,6 +136,9 @@ class Runs:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._known.values())
+
     def find(self, setting: Setting, seed: int) -> dict[str, Any] | None:
         """The run, if it was made."""
         return self._known.get(_key(setting, seed))

@@ -1,0 +1,29 @@
+"""How far checks go, and what they may leave behind."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["NotRun", "Scope"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a check is given.
+
+    Attributes
+    ----------
+    full
+        The paper's sizes, in hours, instead of smaller ones in seconds.
+    directory
+        Where long work keeps what it has, to go on from; None: nowhere.
+    device
+        Where models are trained.
+    """
+
+    full: bool = False
+    directory: Path | None = None
+    device: str = "cpu"
+
+
+class NotRun(Exception):
+    """A check cannot be made here; the message says why."""
