@@ -1,6 +1,7 @@
 """Checks by experiment: what gradient descent finds, at sizes that take seconds, or hours with `--full`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +63,15 @@ class Thresholds:
 
 def measure_thresholds(scope: Scope) -> Thresholds:
     """Trained and frozen, for every N and R; with `--full` the runs are kept in a file and none is made twice."""
-    entities = (64, 256, 1024, 4096) if scope.full else (32, 64, 128)
-    relations = (2, 4, 8, 16) if scope.full else (2, 4)
-    seeds, steps = (range(3), 1500) if scope.full else (range(2), 800)
+    if scope.full:
+        return thresholds((64, 256, 1024, 4096), (2, 4, 8, 16), range(3), 1500, scope)
+    return thresholds((32, 64, 128), (2, 4), range(2), 800, scope)
+
+
+def thresholds(
+    entities: Sequence[int], relations: Sequence[int], seeds: Sequence[int], steps: int, scope: Scope
+) -> Thresholds:
+    """The sweep behind L1 and L2 at any sizes."""
     settings = [
         Setting(
             N, R, _start(N, R, frozen), frozen=frozen, steps=steps, batch=2048, learning_rate=1e-2, evaluate_every=50
@@ -166,8 +173,6 @@ class Sides:
 
 def measure_study(scope: Scope) -> Sides:
     """Rows that start small beside a large unembedding, no decay: what transfers best (see the results' README)."""
-    import constructions
-
     N, d, steps = (4096, 256, 6000) if scope.full else (128, 48, 1000)
     setting = Setting(
         N,
@@ -181,10 +186,16 @@ def measure_study(scope: Scope) -> Sides:
         evaluate_every=steps // 4,
         stop=False,
     )
-    seeds = (0, 1)
+    return sides(setting, (0, 1), scope)
+
+
+def sides(setting: Setting, seeds: Sequence[int], scope: Scope) -> Sides:
+    """The study behind L3 to L6 of any setting."""
+    import constructions
+
     found = study(setting, seeds, device=scope.device)
     fresh = Stack.initialized(setting, seeds, scope.device)
-    exact = constructions.single_hop(FactTable.random_bijections(N, 2, seed=0))
+    exact = constructions.single_hop(FactTable.random_bijections(setting.entities, setting.relations, seed=0))
     return Sides(
         found,
         tuple(selector(run.transformer, run.facts, a.superposition) for run, a in zip(found.trained, found.found)),
@@ -201,71 +212,71 @@ def _mean(values: Any) -> float:
     return float(torch.tensor(list(values), dtype=torch.float64).mean())
 
 
-def readouts(sides: Sides) -> Found:
+def readouts(of: Sides) -> Found:
     """L3: held-out R^2 far above both controls, and attributes that can be read."""
-    r2 = sides.pair(lambda a: a.superposition.r2)
+    r2 = of.pair(lambda a: a.superposition.r2)
     figures: dict[str, Any] = {
-        "setting": sides.setting,
+        "setting": of.setting,
         "superposition R2": r2,
-        "superposition R2, facts shuffled": [a.shuffled_r2 for a in sides.study.found],
-        "attributes read": sides.pair(lambda a: _mean(a.readout.accuracy)),
-        "readout R2": sides.pair(lambda a: _mean(a.readout.r2)),
+        "superposition R2, facts shuffled": [a.shuffled_r2 for a in of.study.found],
+        "attributes read": of.pair(lambda a: _mean(a.readout.accuracy)),
+        "readout R2": of.pair(lambda a: _mean(a.readout.r2)),
     }
-    control = max([0.0, *r2["frozen"], *(a.shuffled_r2 for a in sides.study.found)])
+    control = max([0.0, *r2["frozen"], *(a.shuffled_r2 for a in of.study.found)])
     worst = min(r2["trained"])
     return figures, "" if worst > control + 0.25 else f"held-out R^2 is {worst:.2f}, and {control:.2f} in a control"
 
 
-def interventions(sides: Sides) -> Found:
+def interventions(of: Sides) -> Found:
     """L4: every intervention well above its control."""
     names = ("relation_swapped", "gates_swapped", "component_replaced", "component_removed")
-    figures: dict[str, Any] = {"setting": sides.setting}
+    figures: dict[str, Any] = {"setting": of.setting}
     failures = []
     for name in names:
-        pairs = [getattr(a.interventions, name) for a in sides.study.found]
+        pairs = [getattr(a.interventions, name) for a in of.study.found]
         figures[name.replace("_", " ")] = [list(pair) for pair in pairs]
         if min(measured - control for measured, control in pairs) < 0.3:
             failures.append(f"{name.replace('_', ' ')}: {pairs}, measured and control")
-    figures["others kept"] = [list(a.interventions.others_kept) for a in sides.study.found]
-    matrices = torch.stack([a.interventions.selectivity for a in sides.study.found]).mean(0)
+    figures["others kept"] = [list(a.interventions.others_kept) for a in of.study.found]
+    matrices = torch.stack([a.interventions.selectivity for a in of.study.found]).mean(0)
     figures["selectivity"] = matrices.tolist()
-    figures["selective"] = [a.interventions.selective for a in sides.study.found]
+    figures["selective"] = [a.interventions.selective for a in of.study.found]
     if min(figures["selective"]) < 0.3:
         failures.append(f"neurons shut: {figures['selective']} more is lost of their relation than of others")
     return figures, "; ".join(failures)
 
 
-def freeze_and_swap(sides: Sides) -> Found:
+def freeze_and_swap(of: Sides) -> Found:
     """L5: zero-shot far above chance and above frozen embeddings."""
-    zero = sides.pair(lambda a: a.transfer.mean)
-    chance = 1 / sides.study.setting.entities
+    zero = of.pair(lambda a: a.transfer.mean)
+    chance = 1 / of.study.setting.entities
 
     def own(a: Anatomy) -> float:
         return a.transfer.own
 
-    figures = {"setting": sides.setting, "zero-shot": zero, "own facts": sides.pair(own), "chance": chance}
+    figures = {"setting": of.setting, "zero-shot": zero, "own facts": of.pair(own), "chance": chance}
     worst, control = min(zero["trained"]), max(zero["frozen"])
     fails = worst < max(0.5, control + 0.25)
     return figures, f"zero-shot {worst:.2f}, chance {chance:.3f}, frozen {control:.2f}" if fails else ""
 
 
-def same_structure(sides: Sides) -> Found:
+def same_structure(of: Sides) -> Found:
     """L6: to first order the decoder is a linear map for each relation that reads its own component, the others less."""
     figures = {
-        "setting": sides.setting,
+        "setting": of.setting,
         "selects": {
-            "trained": [s.selects for s in sides.trained],
-            "untrained": [s.selects for s in sides.untrained],
-            "construction": sides.construction.selects,
+            "trained": [s.selects for s in of.trained],
+            "untrained": [s.selects for s in of.untrained],
+            "construction": of.construction.selects,
         },
         "leaks": {
-            "trained": [s.leaks for s in sides.trained],
-            "untrained": [s.leaks for s in sides.untrained],
-            "construction": sides.construction.leaks,
+            "trained": [s.leaks for s in of.trained],
+            "untrained": [s.leaks for s in of.untrained],
+            "construction": of.construction.leaks,
         },
     }
-    less = min(before.leaks - after.leaks for before, after in zip(sides.untrained, sides.trained))
-    fails = min(s.selects for s in sides.trained) < 0.9 or less < 0.05
+    less = min(before.leaks - after.leaks for before, after in zip(of.untrained, of.trained))
+    fails = min(s.selects for s in of.trained) < 0.9 or less < 0.05
     return figures, f"{figures['selects']}, {figures['leaks']}" if fails else ""
 
 

@@ -78,6 +78,8 @@ def _section(claim: Record, drawn: list[tuple[str, Any]]) -> str:
     if claim["proof"]:
         parts.append(f"<p>{escape(claim['proof'])}</p>")
     parts.append(f"<p><b>Refuted by:</b> {escape(claim['refuted by'])}</p>")
+    if "fit" in claim["figures"]:
+        parts.append(f"<p><b>Found:</b> {_fit(claim['figures']['fit'])}</p>")
     for caption, figure in drawn:
         inner = figure.to_html(
             full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "responsive": True}
@@ -93,6 +95,15 @@ def _section(claim: Record, drawn: list[tuple[str, Any]]) -> str:
         parts.append(f"<code>{escape(claim['command'])}</code></p>")
     parts.append("</section>")
     return "\n".join(parts)
+
+
+def _fit(fit: Record) -> str:
+    return (
+        f"d = {fit['logarithmic']:.3g} R log<sub>2</sub> N, with a root mean square error of ln d of "
+        f"{fit['logarithmic_error']:.3f}; "
+        f"d = {fit['factor']:.3g} N<sup>{fit['exponent_entities']:.2f}</sup> R<sup>{fit['exponent_relations']:.2f}</sup>, with "
+        f"{fit['power_error']:.3f}."
+    )
 
 
 def _compact(figures_: Any, indent: str = "") -> str:

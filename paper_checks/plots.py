@@ -20,10 +20,14 @@ def figures(record: Record) -> dict[str, list[tuple[str, Any]]]:
     for name, draw in _FIGURES.items():
         if name in found and found[name]["figures"]:
             drawn[name] = list(draw({key: claim["figures"] for key, claim in found.items() if claim["figures"]}))
+            for _, figure in drawn[name]:
+                _label_logarithms(figure)
     return drawn
 
 
-def _figure(x: str, y: str, *, log_x: bool = False, log_y: bool = False, height: int = 400, **layout: Any) -> Any:
+def _figure(
+    x: str, y: str, *, log_x: bool = False, log_y: bool = False, bars: bool = False, height: int = 400, **layout: Any
+) -> Any:
     from plotly import graph_objects as go
 
     figure = go.Figure()
@@ -36,9 +40,30 @@ def _figure(x: str, y: str, *, log_x: bool = False, log_y: bool = False, height:
         hoverlabel={"font": {"size": 13}},
         **layout,
     )
-    figure.update_xaxes(title=x, type="log" if log_x else "linear", showgrid=True, gridcolor="#eee")
+    kind = "category" if bars else "log" if log_x else "linear"
+    figure.update_xaxes(title=x, type=kind, showgrid=not bars, gridcolor="#eee", automargin=True)
     figure.update_yaxes(title=y, type="log" if log_y else "linear", showgrid=True, gridcolor="#eee")
     return figure
+
+
+def _label_logarithms(figure: Any) -> None:
+    """Ticks at powers of ten, or at 1, 2, 5 where a logarithmic axis spans little."""
+    for axis, name in ((figure.layout.xaxis, "x"), (figure.layout.yaxis, "y")):
+        values = (
+            [float(v) for trace in figure.data for v in (trace[name] if trace[name] is not None else ())]
+            if axis.type == "log"
+            else []
+        )
+        if not values:
+            continue
+        low, high = min(values), max(values)
+        steps = (1,) if high / low > 2000 else (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 6, 8)
+        decades = range(-3, 20, 3 if high / low > 1e7 else 1)
+        ticks = [step * 10.0**e for e in decades for step in steps]
+        axis.tickvals = [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
+        axis.ticktext = [
+            f"{tick:,.10g}" if tick < 1e6 else f"10<sup>{len(str(int(tick))) - 1}</sup>" for tick in axis.tickvals
+        ]
 
 
 def _line(figure: Any, name: str, points: Iterable[tuple[float, float]], colour: str, **options: Any) -> None:
@@ -74,14 +99,14 @@ def _dimensions(_: Record) -> Iterator[tuple[str, Any]]:
     least = [bounds.fixed_unembedding(N, R, k).bits for N in sizes]
     _line(
         figure,
-        "least possible, fixed unembedding, 1 bit a coordinate",
+        "least possible, no steps",
         zip(sizes, least),
         "#000000",
         mode="lines",
         dash="dot",
     )
     emitted = [bounds.chain_of_thought(N, R, k).bits for N in sizes]
-    _line(figure, "least possible, chain of thought", zip(sizes, emitted), "#777777", mode="lines", dash="dot")
+    _line(figure, "least possible, with steps", zip(sizes, emitted), "#777777", mode="lines", dash="dot")
     yield (
         f"Dimension of each construction against N, at R = {R} and k = {k}, with the lower bounds below them (dotted).",
         figure,
@@ -209,7 +234,7 @@ def _accuracy(found: Record) -> Iterator[tuple[str, Any]]:
 
 def _readouts(found: Record) -> Iterator[tuple[str, Any]]:
     figures = found["L3"]
-    figure = _figure("", "held-out R²", showlegend=False, height=340)
+    figure = _figure("", "held-out R²", bars=True, showlegend=False, height=340)
     shuffled = figures["superposition R2, facts shuffled"]
     for name, values, colour in (
         ("trained", figures["superposition R2"]["trained"], COLOURS[0]),
@@ -224,7 +249,7 @@ def _readouts(found: Record) -> Iterator[tuple[str, Any]]:
 def _interventions(found: Record) -> Iterator[tuple[str, Any]]:
     figures = found["L4"]
     names = ("relation swapped", "gates swapped", "component replaced", "component removed", "others kept")
-    figure = _figure("", "rate", barmode="group", height=380)
+    figure = _figure("", "rate", bars=True, barmode="group", height=380)
     for i, (label, colour) in enumerate((("measured", COLOURS[0]), ("control", COLOURS[4]))):
         _bars(figure, label, names, [sum(p[i] for p in figures[n]) / len(figures[n]) for n in names], colour)
     figure.update_yaxes(range=[0, 1.12])
@@ -253,7 +278,7 @@ def _interventions(found: Record) -> Iterator[tuple[str, Any]]:
 
 def _transfer(found: Record) -> Iterator[tuple[str, Any]]:
     figures = found["L5"]
-    figure = _figure("", "share of new facts right", showlegend=False, height=340)
+    figure = _figure("", "share of new facts right", bars=True, showlegend=False, height=340)
     for name, values, colour in (
         ("trained decoder", figures["zero-shot"]["trained"], COLOURS[0]),
         ("subjects frozen", figures["zero-shot"]["frozen"], COLOURS[1]),
@@ -267,7 +292,7 @@ def _transfer(found: Record) -> Iterator[tuple[str, Any]]:
 
 def _selector(found: Record) -> Iterator[tuple[str, Any]]:
     figures = found["L6"]
-    figure = _figure("", "share", barmode="group", height=340)
+    figure = _figure("", "share", bars=True, barmode="group", height=340)
     for quantity, colour in (("selects", COLOURS[0]), ("leaks", COLOURS[1])):
         values = figures[quantity]
         each = [sum(values[n]) / len(values[n]) for n in ("trained", "untrained")] + [values["construction"]]
