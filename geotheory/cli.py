@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from geotheory.cli_export import export, score_circuit
 from geotheory.cli_learning import learn, threshold
 from geotheory.errors import GeotheoryError, InvalidArgument
 
@@ -567,6 +568,8 @@ def ask(
         raise typer.Exit(1)
 
 
+app.command()(export)
+app.command("score-circuit")(score_circuit)
 app.command()(learn)
 app.command()(threshold)
 
