@@ -13,6 +13,7 @@ from rich.table import Table
 
 from geotheory.cli_export import export, score_circuit
 from geotheory.cli_learning import learn, threshold
+from geotheory.cli_probe import probe
 from geotheory.errors import GeotheoryError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -571,6 +572,7 @@ def ask(
 app.command()(export)
 app.command("score-circuit")(score_circuit)
 app.command()(learn)
+app.command()(probe)
 app.command()(threshold)
 
 
@@ -585,6 +587,7 @@ def check(
         int | None, typer.Option("--processes", help="Checks at a time (default: one a core).")
     ] = None,
     device: Device = "cpu",
+    model: Annotated[str, typer.Option("--model", help="P1: the pretrained model to probe.")] = "minilm",
     out: Annotated[Path, typer.Option("--out", help="Directory for report.json and index.html.")] = Path("report"),
     as_json: AsJson = False,
 ) -> None:
@@ -600,7 +603,7 @@ def check(
     from paper_checks.claims import CLAIMS, Verdict
     from paper_checks.scope import Scope
 
-    claims, scope = runner.chosen(only or ()), Scope(full=full, directory=out, device=device)
+    claims, scope = runner.chosen(only or ()), Scope(full=full, directory=out, device=device, model=model)
     if out.exists() and not out.is_dir():
         raise InvalidArgument(f"--out {out} is a file; give a directory")
     results = []

@@ -14,7 +14,7 @@ from geotheory.errors import InvalidArgument
 if TYPE_CHECKING:
     from paper_checks.learning.thresholds import Threshold
 
-__all__ = ["learn", "threshold"]
+__all__ = ["learn", "progress_bar", "threshold"]
 
 Relations = Annotated[int, typer.Option("-R", "--relations", help="Number of relations (random bijections).")]
 Frozen = Annotated[str, typer.Option("--frozen", help="none, subjects, unembedding or embeddings.")]
@@ -86,7 +86,7 @@ def learn(
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidArgument(f"--out {out} is a file; give a directory")
     with ExitStack() as stack:
-        show = _bar(stack, "training", setting.steps)
+        show = progress_bar(stack, "training", setting.steps)
 
         def progress(step: int, active: int, points: list[Any]) -> None:
             worst = min((point.accuracy for point in points), default=0.0)
@@ -180,7 +180,7 @@ def threshold(
     shares = share or [0.99, 1.0]
     found: list[Threshold] = []
     with ExitStack() as stack:
-        show = _bar(stack, "thresholds", len(settings) * len(shares))
+        show = progress_bar(stack, "thresholds", len(settings) * len(shares))
 
         def progress(setting: Any, rows: list[dict[str, Any]]) -> None:
             right = ", ".join(f"{row['accuracy']:.1%}" for row in rows)
@@ -218,7 +218,7 @@ def threshold(
         typer.echo(f"figure: {plot}")
 
 
-def _bar(stack: ExitStack, what: str, total: int) -> Any:
+def progress_bar(stack: ExitStack, what: str, total: int) -> Any:
     """A progress bar on a terminal; the function that moves it to a place and says something beside it."""
     console = Console(stderr=True)
     columns = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from geotheory.errors import GeotheoryError
 from geotheory.facts import FactTable
 from paper_checks.learning.interventions import Selector, selector
 from paper_checks.learning.readouts import fit_superposition
@@ -283,6 +284,27 @@ def same_structure(of: Sides) -> Found:
 # Pretrained models
 
 
-def pretrained_models(_: Scope) -> Found:
-    """P1: not part of this report: it needs a model, and nothing is downloaded."""
-    raise NotRun("no model given")
+def pretrained_models(scope: Scope) -> Found:
+    """P1: probe the model that is given, or MiniLM where its package is installed; nothing is downloaded."""
+    from paper_checks.language_models.probe import probe
+    from paper_checks.language_models.relations import read_relations
+    from paper_checks.language_models.states import LanguageModel
+
+    try:
+        model = LanguageModel.load(scope.model, device=scope.device)
+    except GeotheoryError as missing:
+        raise NotRun(f"no model to probe: {missing}") from missing
+    untrained = LanguageModel.load(scope.model, device=scope.device, random=0)
+    figures: dict[str, Any] = {"model": scope.model, "sets": {}}
+    above, gains = 0, []
+    for name in ("countries", "elements", "states") if scope.full else ("countries",):
+        relations = read_relations(name)
+        # Quick: before the first layer, in the middle, and after the last.
+        layers = None if scope.full else sorted({0, model.layers // 2, model.layers})
+        found = probe(model, relations, layers=layers, untrained=untrained)
+        above += sum(reading.above for reading in found.best())
+        gains.append(max(found.superposition[i] - found.superposition_shuffled[i] for i in found.superposition))
+        figures["sets"][name] = found.to_dict()
+    figures["relations above every control"], figures["superposition R2 above shuffled"] = above, gains
+    fails = above < 2 or max(gains) < 0.05
+    return figures, f"{above} relations are read above every control, superposition R^2 gains {gains}" if fails else ""

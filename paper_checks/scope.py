@@ -18,11 +18,14 @@ class Scope:
         Where long work keeps what it has, to go on from; None: nowhere.
     device
         Where models are trained.
+    model
+        The pretrained model that is probed: a name on the hub, a directory, or `minilm`.
     """
 
     full: bool = False
     directory: Path | None = None
     device: str = "cpu"
+    model: str = "minilm"
 
 
 class NotRun(Exception):

@@ -12,7 +12,16 @@ from geotheory.errors import InvalidArgument, positive_integer
 from geotheory.facts import FactTable
 from geotheory.transformer import Transformer
 
-__all__ = ["Readout", "Superposition", "attribute_vectors", "fit_readout", "fit_superposition", "shuffled"]
+__all__ = [
+    "Readout",
+    "RidgeFit",
+    "Superposition",
+    "attribute_vectors",
+    "fit_readout",
+    "fit_superposition",
+    "ridge_cv",
+    "shuffled",
+]
 
 # Ridge strengths that cross-validation chooses from, as shares of the features' mean variance.
 RIDGES = tuple(10.0**e for e in range(-8, 3))
@@ -114,8 +123,8 @@ def fit_superposition(
     vectors = attribute_vectors(transformer)
     E = transformer.embedding.detach()[: facts.num_subjects].to(torch.float64)
     X = vectors[_complete(facts).to(E.device)].transpose(0, 1).flatten(1)
-    weights, bias, r2, ridge, _ = _ridge(X, E, folds, ridges, seed)
-    return Superposition(weights.reshape(facts.num_relations, -1, E.shape[1]), bias, r2, ridge)
+    fit = ridge_cv(X, E, folds, ridges, seed)
+    return Superposition(fit.weights.reshape(facts.num_relations, -1, E.shape[1]), fit.bias, fit.r2, fit.ridge)
 
 
 def fit_readout(
@@ -126,9 +135,9 @@ def fit_readout(
     E = transformer.embedding.detach()[: facts.num_subjects].to(torch.float64)
     r2s, accuracies = [], []
     for answers in _complete(facts).to(E.device):
-        *_, r2, _, predicted = _ridge(E, vectors[answers], folds, ridges, seed)
-        nearest = torch.cdist(predicted, vectors).argmin(1)
-        r2s.append(r2)
+        fit = ridge_cv(E, vectors[answers], folds, ridges, seed)
+        nearest = torch.cdist(fit.predicted, vectors).argmin(1)
+        r2s.append(fit.r2)
         accuracies.append(float((nearest == answers).double().mean()))
     return Readout(tuple(r2s), tuple(accuracies))
 
@@ -139,10 +148,21 @@ def _complete(facts: FactTable) -> Int[Tensor, "R N"]:
     return facts.table
 
 
-def _ridge(
-    X: Tensor, Y: Tensor, folds: int, ridges: Sequence[float], seed: int
-) -> tuple[Tensor, Tensor, float, float, Tensor]:
-    """Weights, bias, held-out R^2, the chosen strength, and the held-out predictions at it."""
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """`Y = bias + X weights`; `r2` and `predicted` are those of rows that were held out, at the strength `ridge`."""
+
+    weights: Float[Tensor, "x y"]
+    bias: Float[Tensor, " y"]
+    r2: float
+    ridge: float
+    predicted: Float[Tensor, "n y"]
+
+
+def ridge_cv(
+    X: Float[Tensor, "n x"], Y: Float[Tensor, "n y"], folds: int, ridges: Sequence[float], seed: int
+) -> RidgeFit:
+    """Ridge regression whose strength is chosen by cross-validation over rows."""
     n = len(X)
     if n < positive_integer("folds", folds, least=2):
         raise InvalidArgument(f"{n} subjects cannot be held out in {folds} folds: give fewer folds or more subjects")
@@ -160,7 +180,7 @@ def _ridge(
     r2 = float(1 - wrong[best] / total) if total > 0 else 1.0
     mean_x, mean_y = X.mean(0), Y.mean(0)
     (weights,) = _weights(X - mean_x, Y - mean_y, [ridges[best]])
-    return weights, mean_y - mean_x @ weights, r2, ridges[best], predicted[best]
+    return RidgeFit(weights, mean_y - mean_x @ weights, r2, ridges[best], predicted[best])
 
 
 def _weights(X: Tensor, Y: Tensor, ridges: Sequence[float]) -> list[Tensor]:
