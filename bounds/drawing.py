@@ -10,7 +10,7 @@ from geotheory.errors import InvalidArgument
 if TYPE_CHECKING:
     from bounds.curves import SplitCurve, ThresholdCurve
 
-__all__ = ["draw", "plot_split", "plot_threshold"]
+__all__ = ["draw", "plot_dimensions", "plot_split", "plot_threshold"]
 
 # Okabe and Ito's colours: told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
@@ -102,6 +102,26 @@ def plot_split(curve: "SplitCurve", path: str | Path, *, title: str = "") -> Pat
     axes.set_ylabel("bits per attribute, D_out")
     axes.legend(frameon=False)
     return _finish(figure, axes, path, title)
+
+
+def plot_dimensions(entities: int, relations: int, hops: int, path: str | Path) -> Path:
+    """Dimension of each construction against the number of entities, one bit a coordinate, above the least possible (dotted)."""
+    from bounds.minimum import dimension_curves
+
+    at = [2**e for e in range(3, max(20, entities.bit_length() + 4))]
+    sizes, least = dimension_curves(at, relations, hops)
+    figure, axes = _figure((7.2, 4.4))
+    for colour, (name, d) in zip(COLOURS, sizes.items()):
+        axes.plot(at, d, color=colour, lw=2, label=name.replace("_", " "))
+    for colour, (name, bits) in zip(("black", "0.45"), least.items()):
+        axes.plot(at, bits, ":", color=colour, lw=2, label=f"least possible, {name}")
+    axes.axvline(entities, color="0.8", lw=1, zorder=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("entities N")
+    axes.set_ylabel("dimension d")
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return _finish(figure, axes, path, f"R = {relations:,} relations, k = {hops} hops")
 
 
 def _finish(figure: Any, axes: Any, path: str | Path, title: str) -> Path:

@@ -1,6 +1,6 @@
 """The least that any model needs, and what the constructions need, side by side; and the inverse questions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from constructions.sizes import Size, size
 from geotheory.digits import code_length
 from geotheory.errors import InvalidArgument, positive_integer
 
-__all__ = ["Row", "largest_entities", "largest_hops", "minimum", "smallest_bits"]
+__all__ = ["Row", "dimension_curves", "largest_entities", "largest_hops", "minimum", "smallest_bits"]
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,29 @@ def minimum(
     real = real_dimension(N, R, k, width=cost.width)
     add("real weights", f"direct, b = {finest}", cost, cost.d, "dimensions", real)
     return rows
+
+
+def dimension_curves(
+    entities: Sequence[int], relations: int, hops: int = 1
+) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
+    """Dimensions of the constructions at one bit a coordinate, and the bits per subject that are needed, for each `N`.
+
+    Returns
+    -------
+    Two dictionaries: construction -> `d`, and "no steps" (B1) and, for several hops, "with steps" (B7) -> bits.
+
+    Examples
+    --------
+    >>> sizes, least = dimension_curves([4096], 16, 2)
+    >>> sizes["direct"], [round(bits, 2) for bits in least["no steps"]]
+    ([3082], [3071.23])
+    """
+    kinds = ("direct", "meet_in_middle", "chain_of_thought", "key_value")
+    sizes = {kind: [size(kind, entities=N, relations=relations, hops=hops).d for N in entities] for kind in kinds}
+    least = {"no steps": [fixed_unembedding(N, relations, hops).bits for N in entities]}
+    if hops > 1:
+        least["with steps"] = [chain_of_thought(N, relations, hops).bits for N in entities]
+    return sizes, least
 
 
 def meet_in_middle_bits(entities: int, relations: int, hops: int) -> dict[int, tuple[int, int]]:

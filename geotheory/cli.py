@@ -233,6 +233,9 @@ def size(
         int, typer.Option("--shared-bits", "-P", help="Bits that any model may have in its shared weights.")
     ] = 0,
     residual: Residual = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Write a figure of d against N, at this R and k (PNG, SVG, PDF).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What each construction costs, and the least possible.
@@ -248,6 +251,10 @@ def size(
     from bounds.minimum import minimum
 
     rows = minimum(entities, relations, hops, bits, shared_bits, residual=residual)
+    if plot is not None:
+        from bounds.drawing import plot_dimensions
+
+        plot_dimensions(entities, relations, hops, plot)
     if as_json:
         shape = {"entities": entities, "relations": relations, "hops": hops, "bits": bits, "shared_bits": shared_bits}
         _print_json(shape | {"rows": [row.to_dict() for row in rows]})

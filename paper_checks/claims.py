@@ -263,7 +263,9 @@ CLAIMS: tuple[Claim, ...] = (
         "A zero-shot accuracy near chance, or no better than with frozen embeddings.",
         empirical.measure_study,
         empirical.freeze_and_swap,
-        proof="An experiment: new random bijections, rows set by the fitted maps without a gradient step, every fact asked.",
+        proof="An experiment: new random bijections, rows set by the fitted maps without a gradient step, every fact asked. (A "
+        "finding: with frozen rows and a trained unembedding, attribute vectors come to superpose the rows of their subjects; such "
+        "a decoder transfers in part too.)",
         formula=r"E_{\text{new}}[x] = b + \sum_r A_r\, v\bigl(h_r(x)\bigr)",
         command="geotheory learn -N 128 -R 2 -d 48 --subject-scale 0.01 --unembedding-scale 4 --steps 1000 --go-on --study",
     ),

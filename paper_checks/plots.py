@@ -5,6 +5,7 @@ from typing import Any
 
 import bounds
 from bounds.drawing import COLOURS
+from bounds.minimum import dimension_curves
 from constructions.sizes import size
 
 __all__ = ["figures"]
@@ -92,21 +93,12 @@ def _dimensions(_: Record) -> Iterator[tuple[str, Any]]:
     R, k = 4, 2
     sizes = [2**e for e in range(3, 41)]
     figure = _figure("N entities", "dimension d", log_x=True, log_y=True)
-    for i, kind in enumerate(("direct", "meet_in_middle", "chain_of_thought", "key_value")):
-        d = [size(kind, entities=N, relations=R, hops=k).d for N in sizes]
+    built, least = dimension_curves(sizes, R, k)
+    for i, (kind, d) in enumerate(built.items()):
         _line(figure, kind, zip(sizes, d), COLOURS[i], mode="lines")
     # Bits a subject are coordinates, at one bit a coordinate.
-    least = [bounds.fixed_unembedding(N, R, k).bits for N in sizes]
-    _line(
-        figure,
-        "least possible, no steps",
-        zip(sizes, least),
-        "#000000",
-        mode="lines",
-        dash="dot",
-    )
-    emitted = [bounds.chain_of_thought(N, R, k).bits for N in sizes]
-    _line(figure, "least possible, with steps", zip(sizes, emitted), "#777777", mode="lines", dash="dot")
+    for colour, (name, bits) in zip(("#000000", "#777777"), least.items()):
+        _line(figure, f"least possible, {name}", zip(sizes, bits), colour, mode="lines", dash="dot")
     yield (
         f"Dimension of each construction against N, at R = {R} and k = {k}, with the lower bounds below them (dotted).",
         figure,

@@ -5,6 +5,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
+
 from bounds.drawing import COLOURS
 from paper_checks.learning.study import Study
 from paper_checks.learning.thresholds import Threshold
@@ -54,8 +56,15 @@ def plot_thresholds(found: Sequence[Threshold], path: str | Path, *, device: str
         axis.set_ylim(low / 1.3, high * 1.3)
         axis.set_yticks(ticks, ticks)
         axis.minorticks_off()
-    axes[0].plot([], [], ":", color="0.4", label="closed form (T1, one bit\na coordinate)")
-    axes[0].legend(frameon=False, fontsize=8)
+    if len(regimes) > 1:
+        axes[0].annotate(
+            "dotted: closed form (T1), one bit a coordinate",
+            (0.98, 0.02),
+            xycoords="axes fraction",
+            ha="right",
+            fontsize=8,
+        )
+    axes[-1].legend(frameon=False, fontsize=8, loc="upper left")
     first = found[0].setting
     figure.suptitle(
         f"Thresholds of gradient descent: {found[0].seeds} seeds, width 4 d, at most {first.steps:,} steps, {device}",
@@ -94,8 +103,8 @@ def plot_study(found: Study, path: str | Path) -> Path:
     ]
     _bars(axes[2], transfers, "Freeze and swap: zero-shot right")
 
-    matrix = sum(a.interventions.selectivity for a in found.found) / len(found.found)
-    image = axes[3].imshow(matrix, vmin=0, vmax=1, cmap="cividis")
+    matrix = torch.stack([a.interventions.selectivity for a in found.found]).mean(0)
+    image = axes[3].imshow(matrix.tolist(), vmin=0, vmax=1, cmap="cividis")
     axes[3].set(xlabel="relation asked", ylabel="neurons shut of relation", title="Right answers lost")
     axes[3].set_xticks(range(setting.relations))
     axes[3].set_yticks(range(setting.relations))

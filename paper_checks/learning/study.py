@@ -63,7 +63,7 @@ class Study:
     Attributes
     ----------
     trained, frozen
-        Runs of the setting, and of the same with the subjects' rows frozen at random.
+        Runs of the setting, and of the same with the subjects' rows frozen at random, both embeddings initialized by default.
     found, control
         The anatomy of each.
     relearning
@@ -165,7 +165,12 @@ def study(
             f"frozen = {setting.frozen!r}: the frozen control is trained beside the setting, which is not"
         )
     trained = tuple(train(setting, seeds, device=device, progress=progress))
-    control = "embeddings" if setting.frozen == "unembedding" else "subjects"
-    frozen = tuple(train(setting.but(frozen=control), seeds, device=device, progress=progress))
+    # Rows that stay as they are drawn are drawn at full size, or nothing could be read from them.
+    control = setting.but(
+        frozen="embeddings" if setting.frozen == "unembedding" else "subjects",
+        subject_scale=1.0,
+        unembedding_scale=None,
+    )
+    frozen = tuple(train(control, seeds, device=device, progress=progress))
     found, others = (tuple(dissect(run.transformer, run.facts) for run in runs) for runs in (trained, frozen))
     return Study(trained, frozen, found, others, relearn(trained) if again else None, device)

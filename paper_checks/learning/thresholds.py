@@ -215,7 +215,7 @@ def threshold(
     width
         Neurons for each `d`; None: the setting's `width`, or `4 d` where that is None.
     start
-        First dimension to try; None: `R log2 N / 4`, about where trained embeddings succeed.
+        First dimension to try, where `runs` has none; None: `R log2 N / 4`, about where trained embeddings succeed.
     runs
         Where runs are looked up and kept.
     progress
@@ -245,9 +245,15 @@ def threshold(
         return median(tried[d]) >= share
 
     bits = setting.relations * max(1, (setting.entities - 1).bit_length())
-    low, high = 0, positive_integer("start", start) if start is not None else max(2, bits // 4)
+    first = positive_integer("start", start) if start is not None else max(2, bits // 4)
+    # What was tried before is not forgotten: the search goes on from there.
+    for d in {row["setting"]["d"] for row in runs}:
+        if all(runs.find(at(d), seed) is not None for seed in seeds):
+            tried[d] = [row["accuracy"] for seed in seeds if (row := runs.find(at(d), seed))]
+    high = min((d for d in tried if reaches(d)), default=max([first, *map(_larger, tried)]))
+    low = max((d for d in tried if d < high), default=0)
     while not reaches(high):
-        low, high = high, high + max(1, high // 2)
+        low, high = high, _larger(high)
         if high > MOST_DIMENSIONS:
             raise InvalidArgument(
                 f"no dimension up to {low:,} reaches {share:.0%}: give more steps, or another learning rate"
@@ -263,6 +269,11 @@ def threshold(
     )
     bits_of_facts = lower(scaled(log2_factorial(found.entities), found.relations - (found.hops > 1)))
     return Threshold(found, share, high, len(seeds), each, _trained_parameters(found), bits_of_facts)
+
+
+def _larger(d: int) -> int:
+    """The next dimension to try while none has been enough."""
+    return d + max(1, d // 2)
 
 
 def _trained_parameters(setting: Setting) -> int:

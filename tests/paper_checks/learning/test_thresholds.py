@@ -38,6 +38,23 @@ def test_bisection_finds_the_smallest(instant, start):
     assert threshold(TINY, 0.99, seeds=[0, 1, 2], start=start).d == 1
 
 
+def test_a_search_that_is_repeated_tries_no_more_dimensions(instant):
+    # As in a parallel sweep: from the start again after each run, from what is known by then.
+    runs, start = Runs(), TINY.but(frozen="subjects", d=1)
+    whole = threshold(start, 1.0, seeds=[0], start=1)
+    tried = list(instant)
+    instant.clear()
+    search = module._Search(start, (1.0,), (0,), runs)
+    while True:
+        found, needed = search.next()
+        if needed is None:
+            break
+        runs.add(module._train(needed, [0], "cpu"))
+    assert found == [whole]
+    assert instant == tried
+    assert len(tried) < 14
+
+
 def test_gives_up_on_what_no_dimension_reaches(monkeypatch):
     def never(setting, seeds, device):
         return [{"setting": setting.to_dict(), "seed": seed, "accuracy": 0.5} for seed in seeds]
