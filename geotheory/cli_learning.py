@@ -93,7 +93,7 @@ def learn(
             show(step, f"{active} seeds going on, least {worst:.1%} right")
 
         if study:
-            found = studied(setting, chosen, device=device, progress=progress)
+            found = studied(setting, chosen, device=device, directory=out, progress=progress)
             runs, result, text = list(found.trained), found.to_dict(), f"{found}"
         else:
             checkpoint = out / "checkpoint.pt" if out is not None else None

@@ -1,7 +1,9 @@
 """One configuration looked at from all sides: trained and frozen, read out, cut into, frozen and swapped."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from geotheory.errors import InvalidArgument
@@ -142,6 +144,7 @@ def study(
     *,
     device: str = "cpu",
     again: bool = False,
+    directory: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int, list[Point]], object] | None = None,
 ) -> Study:
     """Train the setting and its frozen control, and dissect every model.
@@ -152,6 +155,8 @@ def study(
         As for :func:`train`. One hop, a single relation is not enough.
     again
         Also count the steps in which new facts are learned.
+    directory
+        Where checkpoints are kept: a study that was killed goes on from them.
 
     Raises
     ------
@@ -164,13 +169,15 @@ def study(
         raise InvalidArgument(
             f"frozen = {setting.frozen!r}: the frozen control is trained beside the setting, which is not"
         )
-    trained = tuple(train(setting, seeds, device=device, progress=progress))
+    folder = Path(directory) if directory is not None else None
+    kept = [folder / name if folder is not None else None for name in ("checkpoint.pt", "checkpoint-frozen.pt")]
+    trained = tuple(train(setting, seeds, device=device, checkpoint=kept[0], progress=progress))
     # Rows that stay as they are drawn are drawn at full size, or nothing could be read from them.
     control = setting.but(
         frozen="embeddings" if setting.frozen == "unembedding" else "subjects",
         subject_scale=1.0,
         unembedding_scale=None,
     )
-    frozen = tuple(train(control, seeds, device=device, progress=progress))
+    frozen = tuple(train(control, seeds, device=device, checkpoint=kept[1], progress=progress))
     found, others = (tuple(dissect(run.transformer, run.facts) for run in runs) for runs in (trained, frozen))
     return Study(trained, frozen, found, others, relearn(trained) if again else None, device)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -339,7 +340,11 @@ def sweep(
                     progress(Setting(**rows[0]["setting"]), rows)
                 yield from go_on(search)
     finally:
+        # What still runs is not waited for: it is trained again the next time.
+        workers = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.terminate()
 
 
 class _Missing(Exception):
@@ -383,6 +388,7 @@ class _Search:
 
 def _one_thread() -> None:
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
 
 
 @dataclass(frozen=True)

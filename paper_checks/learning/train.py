@@ -168,7 +168,12 @@ def train(
     if not seeds or len(set(seeds)) < len(seeds):
         raise InvalidArgument(f"seeds must be different, and at least one: {list(seeds)}")
     for seed in seeds:
-        positive_integer("seed", seed, least=0)
+        if positive_integer("seed", seed, least=0) >= 2**63:
+            raise InvalidArgument(f"seed must be below 2^63, not {seed}")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidArgument(f"device {str(device)!r} is not available here: {error}") from error
     worlds = list(facts) if facts is not None else [_world(setting, seed) for seed in seeds]
     for name, given in (("facts", worlds), ("initial", initial if initial is not None else seeds)):
         if len(given) != len(seeds):

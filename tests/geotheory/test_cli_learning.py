@@ -44,7 +44,12 @@ def test_a_study_with_its_figure(tmp_path):
     assert result.exit_code == 0, result.output
     assert "zero-shot on new facts" in result.output
     assert (tmp_path / "study.png").stat().st_size > 10_000
-    assert json.loads((tmp_path / "result.json").read_text())["trained"][0]["transfer"]["chance"] == 1 / 16
+    first = json.loads((tmp_path / "result.json").read_text())
+    assert first["trained"][0]["transfer"]["chance"] == 1 / 16
+    # It goes on from its checkpoints: all is as it was, the seconds included.
+    assert {"checkpoint.pt", "checkpoint-frozen.pt"} <= {path.name for path in tmp_path.iterdir()}
+    assert run("learn", "-N", 16, "-R", 2, "-d", 16, *options, *FAST).exit_code == 0
+    assert json.loads((tmp_path / "result.json").read_text()) == first
 
 
 def test_threshold_keeps_its_runs_and_fits(tmp_path):

@@ -226,6 +226,14 @@ def test_bad_seeds_and_facts():
         train(SMALL, [0], facts=[FactTable.random_bijections(33, 2)])
 
 
+def test_a_device_that_is_not_there():
+    missing = "cuda" if not torch.cuda.is_available() else "cuda:99"
+    with pytest.raises(InvalidArgument, match="not available here"):
+        train(SMALL, [0], device=missing)
+    with pytest.raises(InvalidArgument, match=r"below 2\^63"):
+        train(SMALL, [2**63])
+
+
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
 def test_schedules(schedule):
     setting = SMALL.but(schedule=schedule, warmup=10, steps=100)
