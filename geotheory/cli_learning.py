@@ -60,6 +60,10 @@ def learn(
         bool,
         typer.Option("--study", help="Also train the frozen control; read out, intervene, freeze and swap."),
     ] = False,
+    relearn: Annotated[
+        bool,
+        typer.Option("--relearn", help="With --study: steps to learn new facts by the rows alone, and from scratch."),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Directory for results, weights, a figure, and a checkpoint.")
     ] = None,
@@ -83,6 +87,8 @@ def learn(
         steps, batch, learning_rate, schedule, 0, weight_decay, evaluate_every, not go_on,
     )  # fmt: skip
     chosen = list(range(seed, seed + seeds))
+    if relearn and not study:
+        raise InvalidArgument("--relearn goes with --study")
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidArgument(f"--out {out} is a file; give a directory")
     with ExitStack() as stack:
@@ -93,7 +99,7 @@ def learn(
             show(step, f"{active} seeds going on, least {worst:.1%} right")
 
         if study:
-            found = studied(setting, chosen, device=device, directory=out, progress=progress)
+            found = studied(setting, chosen, device=device, again=relearn, directory=out, progress=progress)
             runs, result, text = list(found.trained), found.to_dict(), f"{found}"
         else:
             checkpoint = out / "checkpoint.pt" if out is not None else None

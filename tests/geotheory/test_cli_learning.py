@@ -76,6 +76,7 @@ def test_threshold_keeps_its_runs_and_fits(tmp_path):
         (["learn", "-N", "0", "-R", "2", "-d", "4"], "entities must be at least 1"),
         (["learn", "-N", "4", "-R", "2", "-d", "4", "--frozen", "everything"], "unknown frozen 'everything'"),
         (["learn", "-N", "4", "-R", "1", "-d", "4", "--study"], "two relations at least"),
+        (["learn", "-N", "4", "-R", "2", "-d", "4", "--relearn"], "goes with --study"),
         (["threshold", "-N", "4", "-R", "2", "--share", "2"], "share must lie in (0, 1]"),
         (["score-circuit", "nowhere.json", "nowhere.json"], "nowhere.json"),
         (["probe", "nowhere", "--relations", "countries"], "no model that transformers can load"),
