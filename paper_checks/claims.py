@@ -279,7 +279,7 @@ CLAIMS: tuple[Claim, ...] = (
         empirical.same_structure,
         proof="An experiment: the decoder's mean derivative under a relation, applied to the components of the linear fit. In the "
         "construction it selects every attribute and leaks nothing; an untrained decoder is the control.",
-        formula=r"\operatorname{arg\,max}_c \bigl\langle v(a) A_r J_r,\, v(c) \bigr\rangle = a,\qquad "
+        formula=r"\mathrm{argmax}_c\, \langle v(a) A_r J_r,\, v(c) \rangle = a,\qquad "
         r"\lVert v(a) A_q J_r \rVert \ll \lVert v(a) A_r J_r \rVert \ \ (q \neq r)",
         command="geotheory learn -N 128 -R 2 -d 48 --subject-scale 0.01 --unembedding-scale 4 --steps 1000 --go-on --study",
     ),

@@ -296,6 +296,23 @@ def _selector(found: Record) -> Iterator[tuple[str, Any]]:
     )
 
 
+def _probes(found: Record) -> Iterator[tuple[str, Any]]:
+    for name, probed in found["P1"]["sets"].items():
+        best: dict[str, Any] = {}
+        for reading in probed["readings"]:
+            if reading["top1"] > best.get(reading["relation"], {"top1": -1.0})["top1"]:
+                best[reading["relation"]] = reading
+        control = [max(r["shuffled"], r["frequent"], r["untrained"] or 0.0) for r in best.values()]
+        figure = _figure("", "share of held-out subjects right", bars=True, barmode="group", height=380)
+        _bars(figure, "read at the best layer", list(best), [r["top1"] for r in best.values()], COLOURS[0])
+        _bars(figure, "best control", list(best), control, COLOURS[4])
+        figure.update_yaxes(range=[0, 1.12])
+        yield (
+            f"Attributes of {name} read linearly from {found['P1']['model']}, beside the best of their controls.",
+            figure,
+        )
+
+
 def _setting(figures: Record) -> str:
     s = figures["setting"]
     return f"N = {s['N']:,}, R = {s['R']}, d = {s['d']}, seeds {', '.join(map(str, s['seeds']))}"
@@ -311,5 +328,6 @@ _FIGURES: dict[str, Callable[[Record], Iterator[tuple[str, Any]]]] = {
     "L4": _interventions,
     "L5": _transfer,
     "L6": _selector,
+    "P1": _probes,
     "X1": _associative,
 }
