@@ -400,9 +400,11 @@ def frozen_embedding(
 def width(entities: int, relations: int, hops: int = 1, bits: int = 1) -> Bound:
     """Neurons of a single hidden layer behind a fact-independent decoder (B5).
 
-    If the subject's share of each pre-activation takes at most `2^bits` values, then `width * bits` is at least the logarithm of
-    the number of answer tables of one subject, hence at least B1 with `M = 1`. T1 and T2 with sign codes meet it within the
-    ceiling.
+    If a subject's row reaches the logits through the hidden layer alone, and its share of each pre-activation does not depend on
+    the query and takes at most `2^bits` values, then `width * bits` is at least the logarithm of the number of answer tables of one
+    subject, hence at least B1 with `M = 1`. T1 and T2 with sign codes meet it within the ceiling.
+
+    Not so with a residual stream past the layer: for `R = k = 1` it alone can carry the answer's code to the unembedding.
 
     Parameters
     ----------
@@ -427,8 +429,9 @@ def width(entities: int, relations: int, hops: int = 1, bits: int = 1) -> Bound:
         theorem="B5",
         mark="new",
         statement=(
-            "neurons of one hidden layer, if nothing but the subjects' rows depends on the facts and a subject's share of each "
-            f"pre-activation takes at most 2^{c} values"
+            "neurons of one hidden layer, if nothing but the subjects' rows depends on the facts, a row reaches the logits through "
+            "this layer alone (no residual stream past it), and its share of each pre-activation does not depend on the query and "
+            f"takes at most 2^{c} values"
         ),
     )
 

@@ -112,7 +112,8 @@ def check_construction(
     - its own certificate holds and promises no more than was measured;
     - `d`, `width` and `parameters` of the claimed `size` are those of the weights;
     - the claim does not contradict a theorem: where nothing but the subjects' rows depends on the facts, `bits_in` is at least
-      bound B1, and with one hidden layer and one bit a pre-activation, `width` at least bound B5.
+      bound B1, and with one hidden layer, no residual stream and one bit a pre-activation, `width` at least
+      bound B5.
 
     Parameters
     ----------
@@ -183,7 +184,9 @@ def _check_against_bounds(model: Any, facts: FactTable, size: Any, hops: int | N
         f"the model claims {size.bits_in} bits per subject, and with a fact-independent decoder at least {least.bits:.6g} are "
         f"needed at N={N}, R={R}, k={k} (theorem B1): the claim, or what counts as a fact-independent weight, is wrong"
     )
-    if getattr(size, "depth", None) == 1 and getattr(model, "options", {}).get("bits") == 1:
+    options = getattr(model, "options", {})
+    # A residual stream could carry the row past the neurons, and B5 says nothing.
+    if getattr(size, "depth", None) == 1 and options.get("bits") == 1 and options.get("residual") is False:
         width = bounds.width(N, R, k)
         assert size.width >= width.value, (
             f"the model claims width {size.width}, and at one bit a pre-activation at least {width.value:.6g} neurons are needed "

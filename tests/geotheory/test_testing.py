@@ -1,6 +1,7 @@
 """check_construction finds what is wrong with other people's constructions."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
@@ -8,8 +9,12 @@ import torch
 from hypothesis import find, given
 from torch import nn
 
+import bounds
 import constructions
-from geotheory import FactTable, testing
+from geotheory import FactTable, testing, verify
+from geotheory.codes import Code
+from geotheory.decoding import Decoding
+from geotheory.transformer import BlockShape, HeadShape, Transformer, TransformerShape
 
 FACTS = FactTable.random_bijections(entities=16, relations=3)
 
@@ -81,6 +86,29 @@ def test_too_few_neurons_contradict_a_theorem():
 
     with pytest.raises(AssertionError, match=r"theorem B5"):
         testing.check_construction(Claimed())
+
+
+def test_a_residual_stream_needs_no_neurons():
+    # One relation: the stream carries the code of g(x) to the unembedding, and the only neuron is dead. B5 does not apply.
+    facts = FactTable.random_bijections(entities=16, relations=1)
+    shape = TransformerShape(17, 16, 4, 0, (BlockShape(1, (HeadShape(0, 4),)),), residual=True)
+    model, code = Transformer(shape), Code(16)
+    with torch.no_grad():
+        model.embedding[:16] = code.words(facts.table[0])
+        model.blocks[0].attention.heads[0].value.fill_diagonal_(2)
+        model.blocks[0].attention.heads[0].output.fill_diagonal_(1)
+        model.unembedding[:] = code.words().T
+    assert verify(model, facts).margin == 2
+    assert bounds.width(16, 1).value == 4 > 1
+    assert "no residual stream" in bounds.width(16, 1).statement
+
+    class Claimed:
+        transformer, options = model, {"bits": 1, "residual": True}
+        size = SimpleNamespace(depth=1, width=1, bits_in=4, bits_out=0, bits_shared=0)
+        decoding = Decoding(16, 1, 1)
+
+    Claimed.facts = facts
+    testing.check_construction(Claimed())
 
 
 def test_a_margin_can_be_asked_for():
