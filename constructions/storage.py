@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from constructions.sizes import KINDS, size
 from geotheory.decoding import Decoding
 from geotheory.errors import CorruptModel, NotAModel
 from geotheory.facts import FactTable
+from geotheory.files import replacing
 from geotheory.transformer import Transformer, TransformerShape
 
 __all__ = ["FILE", "load", "save"]
@@ -38,8 +38,6 @@ def save(construction: Construction, directory: str | Path) -> Path:
     Path
         Of the file.
     """
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     facts = construction.facts
     tensors = {
         name: weight.detach().cpu().contiguous() for name, weight in construction.transformer.state_dict().items()
@@ -56,12 +54,9 @@ def save(construction: Construction, directory: str | Path) -> Path:
         "attributes": None if facts.attributes is facts.subjects else list(facts.attributes),
     }
     metadata = {"format": FORMAT, "geotheory": json.dumps(about, ensure_ascii=False), "sha256": _digest(tensors)}
-    target, partial = directory / FILE, directory / f"{FILE}.{os.getpid()}.partial"
-    try:
+    target = Path(directory) / FILE
+    with replacing(target) as partial:
         save_file(tensors, partial, metadata)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
     return target
 
 

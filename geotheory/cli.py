@@ -15,6 +15,7 @@ from geotheory.cli_export import export, score_circuit
 from geotheory.cli_learning import learn, threshold
 from geotheory.cli_probe import probe
 from geotheory.errors import GeotheoryError, InvalidArgument
+from geotheory.files import write_whole
 
 if TYPE_CHECKING:
     from constructions.construction import Construction
@@ -633,7 +634,7 @@ def check(
     try:
         from paper_checks.page import page
 
-        made = report.write(out / "index.html", page(record))
+        made = write_whole(out / "index.html", page(record))
     except ImportError as missing:
         typer.echo(f"no page: {missing.name} is not installed; pip install 'geotheory[report]'", err=True)
     else:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from geotheory.errors import InvalidArgument
+from geotheory.files import write_whole
 
 if TYPE_CHECKING:
     from paper_checks.learning.thresholds import Threshold
@@ -113,8 +114,7 @@ def learn(
     if out is not None:
         from safetensors.torch import save_file
 
-        out.mkdir(parents=True, exist_ok=True)
-        _write(out / "result.json", result)
+        write_whole(out / "result.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
         for run in runs:
             save_file(
                 {name: weight.contiguous() for name, weight in run.transformer.state_dict().items()},
@@ -237,10 +237,3 @@ def progress_bar(stack: ExitStack, what: str, total: int) -> Any:
     bar = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
     task = bar.add_task("", total=total, text="")
     return lambda place, text: bar.update(task, completed=place, text=text)
-
-
-def _write(path: Path, value: object) -> None:
-    """A whole file, or none."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)

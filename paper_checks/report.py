@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from geotheory import __version__
+from geotheory.files import write_whole
 from paper_checks.runner import Result
 from paper_checks.scope import Scope
 
-__all__ = ["SCHEMA", "record", "summary", "write", "write_json"]
+__all__ = ["SCHEMA", "record", "summary", "write_json"]
 
 SCHEMA = 2
 
@@ -57,18 +58,6 @@ def summary(found: Mapping[str, Any]) -> str:
     return ", ".join(parts).replace("holds", "hold").replace("1 hold", "1 holds") or "no claim"
 
 
-def write(path: Path, text: str) -> Path:
-    """Write a file whole, or leave the one that is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
-
-
 def write_json(found: Mapping[str, Any], directory: Path) -> Path:
     """Write `directory/report.json`."""
-    return write(directory / "report.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    return write_whole(directory / "report.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")

@@ -12,6 +12,7 @@ from typing import Any
 
 from geotheory import __version__
 from geotheory.errors import UnknownName, positive_integer
+from geotheory.files import write_whole
 from paper_checks.claims import CLAIMS, Claim, Evidence, Verdict, crashed
 from paper_checks.scope import NotRun, Scope
 
@@ -158,13 +159,10 @@ def _keep(result: Result, scope: Scope) -> None:
     # A check that crashed is tried again.
     if path is None or (result.evidence.verdict is not Verdict.holds and not result.evidence.figures):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
     kept = {
         "geotheory": __version__,
         "statement": result.claim.statement,
         "evidence": result.evidence.to_dict(),
         "seconds": result.seconds,
     }
-    partial.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, json.dumps(kept, ensure_ascii=False))

@@ -1,7 +1,6 @@
 """A construction as an `OPTForCausalLM` of transformers: a checkpoint with a vocabulary, an unembedding and a known circuit."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from constructions.export.circuit import FILE, ground_truth
 from constructions.export.equalized import Equalized, equalize
 from constructions.export.vocabulary import UNKNOWN, attribute_tokens, tokenizer, vocabulary
 from geotheory.errors import GeotheoryError, InvalidArgument
+from geotheory.files import write_whole
 
 __all__ = ["Export", "to_opt"]
 
@@ -51,9 +51,7 @@ class Export:
         directory = Path(directory)
         self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
-        partial = directory / f"{FILE}.{os.getpid()}.partial"
-        partial.write_text(json.dumps(self.circuit, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        partial.replace(directory / FILE)
+        write_whole(directory / FILE, json.dumps(self.circuit, ensure_ascii=False, indent=1) + "\n")
         return directory
 
 

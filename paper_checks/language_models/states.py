@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from geotheory.errors import GeotheoryError, InvalidArgument, NotAModel, TooLarge
+from geotheory.files import replacing
 
 __all__ = ["LanguageModel"]
 
@@ -171,7 +172,8 @@ class LanguageModel:
             if kept is None:
                 kept = torch.cat([self._forward(part[i : i + batch]) for i in range(0, len(part), batch)])
                 if path is not None:
-                    _keep(path, kept)
+                    with replacing(path) as partial:
+                        save_file({"states": kept.contiguous()}, partial)
             found.append(kept)
             if progress is not None:
                 progress(len(part))
@@ -232,13 +234,3 @@ def _kept(path: Path | None) -> Tensor | None:
         return load_file(path)["states"]
     except (SafetensorError, KeyError, OSError):
         return None  # cut short: made again
-
-
-def _keep(path: Path, states: Tensor) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        save_file({"states": states.contiguous()}, partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 from geotheory.decoding import Decoding
 from geotheory.errors import GeotheoryError, InvalidArgument, NotAModel, positive_integer
 from geotheory.facts import FactTable
+from geotheory.files import replacing
 from geotheory.transformer import Transformer
 from geotheory.verification import verify
 from paper_checks.learning.setting import Setting
@@ -387,16 +388,10 @@ class _Training:
                 for place, run in self.finished.items()
             },
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        try:
-            with partial.open("wb") as file:
-                torch.save(state, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as partial, partial.open("wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
 
     def resume(self, path: Path) -> None:
         try:
