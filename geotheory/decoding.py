@@ -9,6 +9,7 @@ from torch import Tensor
 
 from geotheory.errors import InvalidArgument
 from geotheory.evaluation import Evaluator
+from geotheory.words import numbered_words
 
 __all__ = ["Decoding", "Recalled"]
 
@@ -136,13 +137,12 @@ class Decoding:
                 said = answers.said(self.silence)
                 yield xs, words, Recalled(said, said.unsqueeze(-1), answers.lead.to(torch.float64))
             return
-        places = torch.tensor([self.relations ** (self.hops - 1 - i) for i in range(self.hops)])
         ends = [last + 1 for last in self.emitted_hops(self.hops)]
         for xs in torch.arange(self.subjects).split(AT_ONCE):
             some = max(1, AT_ONCE // len(xs))
             for start in range(0, self.relations**self.hops, some):
                 index = torch.arange(start, min(self.relations**self.hops, start + some))
-                words = index[:, None] // places % self.relations
+                words = numbered_words(index, self.relations, self.hops)
                 wanted = None
                 if expected is not None:
                     wanted = torch.stack([expected(words[:, :end])[:, xs].flatten() for end in ends], 1)

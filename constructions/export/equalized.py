@@ -19,13 +19,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from constructions.construction import Construction
 from geotheory.errors import InvalidArgument
 from geotheory.transformer import Transformer
+from geotheory.words import numbered_words
 
-__all__ = ["Equalized", "Move", "equalize"]
+__all__ = ["Equalized", "Move", "equalize", "queries"]
 
 # Queries on which the lengths are measured.
 MEASURED = 4096
@@ -111,17 +113,22 @@ def equalize(construction: Construction) -> Equalized:
     return Equalized(E, P, tuple(moves), before, within, final, one)
 
 
-def _queries(construction: Construction) -> Iterator[tuple[Tensor, Tensor]]:
-    """Token sequences, one for each step, and which of them have an answer."""
-    facts, decoding, k = construction.facts, construction.decoding, construction.hops
-    N, R = facts.num_subjects, facts.num_relations
+def queries(construction: Construction, most: int) -> tuple[Int[Tensor, "n"], Int[Tensor, "n hops"]]:
+    """Subjects and words of every query, or of `most` drawn at random if there are more."""
+    N, R, k = construction.facts.num_subjects, construction.facts.num_relations, construction.hops
     count = N * R**k
-    index = torch.arange(count) if count <= MEASURED else torch.randint(count, (MEASURED,), generator=torch.Generator())
-    subjects = index % N
-    words = torch.stack([index // N // R ** (k - 1 - i) % R for i in range(k)], 1)
-    chain = facts.follow(subjects, words)
+    generator = torch.Generator().manual_seed(0)
+    index = torch.arange(count) if count <= most else torch.randint(count, (most,), generator=generator)
+    return index % N, numbered_words(index // N, R, k)
+
+
+def _steps(construction: Construction) -> Iterator[tuple[Tensor, Tensor]]:
+    """Token sequences, one for each step, and which of them have an answer."""
+    decoding = construction.decoding
+    subjects, words = queries(construction, MEASURED)
+    chain = construction.facts.follow(subjects, words)
     tokens = decoding.tokens(subjects, words)
-    for hop in decoding.emitted_hops(k):
+    for hop in decoding.emitted_hops(construction.hops):
         answered = chain[:, hop] >= 0
         yield tokens, answered
         tokens = torch.cat([tokens, chain[:, hop, None].clamp(min=0)], 1)[answered]
@@ -136,7 +143,7 @@ def _lengths(
     double.load_state_dict({name: weight.double() for name, weight in model.state_dict().items()})
     d = model.shape.d
     seen: list[tuple[list[Tensor], Tensor]] = []
-    for tokens, answered in _queries(construction):
+    for tokens, answered in _steps(construction):
         h = E[tokens] + P[: tokens.shape[1]]
         squares = [h.square().sum(2).flatten()]
         attention = double.blocks[0].attention

@@ -12,7 +12,7 @@ from torch import Tensor
 import constructions
 from constructions.construction import Construction
 from constructions.export.circuit import FILE, ground_truth
-from constructions.export.equalized import Equalized, equalize
+from constructions.export.equalized import Equalized, equalize, queries
 from constructions.export.vocabulary import UNKNOWN, attribute_tokens, tokenizer, vocabulary
 from geotheory.errors import GeotheoryError, InvalidArgument
 from geotheory.files import write_whole
@@ -213,19 +213,13 @@ def _write(
 
 def _ask(model: Any, c: Construction, tokens: list[str]) -> float:
     """Ask the exported model, all queries or a sample; the smallest lead."""
-    facts, decoding, k = c.facts, c.decoding, c.hops
-    N, R = facts.num_subjects, facts.num_relations
-    count = N * R**k
-    generator = torch.Generator().manual_seed(0)
-    index = torch.arange(count) if count <= ASKED else torch.randint(count, (ASKED,), generator=generator)
+    facts, decoding = c.facts, c.decoding
     places = torch.tensor([*attribute_tokens(facts, tokens), tokens.index(UNKNOWN)])
     margin = float("inf")
-    for part in index.split(512):
-        subjects = part % N
-        words = torch.stack([part // N // R ** (k - 1 - i) % R for i in range(k)], 1)
+    for subjects, words in zip(*(part.split(512) for part in queries(c, ASKED))):
         chain = facts.follow(subjects, words)
         prompt = decoding.tokens(subjects, words)
-        for hop in decoding.emitted_hops(k):
+        for hop in decoding.emitted_hops(c.hops):
             logits = model(prompt).logits[:, -1]
             wanted = places[chain[:, hop]]  # -1, a missing fact, is the last: unknown
             lead = logits.gather(1, wanted[:, None])[:, 0]

@@ -17,6 +17,7 @@ from geotheory.facts import FactTable
 from geotheory.files import replacing
 from geotheory.transformer import Transformer
 from geotheory.verification import verify
+from geotheory.words import numbered_words
 from paper_checks.learning.setting import Setting
 from paper_checks.learning.stack import Stack
 
@@ -256,11 +257,9 @@ class _Training:
     def _questions(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens `[S, n, length]` and answers `[S, n, steps]` of queries `[S, n]`, numbered `word * N + subject`."""
         N, R, k = self.setting.entities, self.setting.relations, self.setting.hops
-        x, word = queries % N, queries // N
-        tokens, chain = [x], [x]
+        tokens, chain = [queries % N], [queries % N]
         tables = self.tables[self.active].flatten(1)
-        for i in range(k):
-            r = word // R ** (k - 1 - i) % R
+        for r in numbered_words(queries // N, R, k).unbind(2):
             tokens.append(N + r)
             chain.append(tables.gather(1, r * N + chain[-1]))
         if self.setting.chain_of_thought:
