@@ -1,6 +1,5 @@
 """The command `geotheory`: thin; every command imports what it needs when it runs, so that `size` loads no torch."""
 
-import json
 import sys
 from contextlib import suppress
 from enum import StrEnum
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from geotheory.cli_common import AsJson, Device, ensure_folder, print_json
 from geotheory.cli_export import export, score_circuit
 from geotheory.cli_learning import learn, threshold
 from geotheory.cli_probe import probe
@@ -78,8 +78,6 @@ Attention = Annotated[Attend | None, typer.Option("--attention", help="How heads
 Dimension = Annotated[int | None, typer.Option("-d", "--dimension", help="associative: dimension of the embeddings.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of random facts, samples and random embeddings.")]
 DtypeOption = Annotated[Dtype, typer.Option("--dtype", help="Type of the weights.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ...")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def main() -> None:
@@ -103,10 +101,6 @@ def _console() -> Console:
     # A pipe has no width; tables must not be squeezed into 80 columns there.
     console = Console()
     return console if console.is_terminal else Console(width=160)
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def _facts(path: Path | None, columns: str, entities: int | None, relations: int | None, seed: int) -> "FactTable":
@@ -202,11 +196,9 @@ def _build(
     import torch
 
     import constructions
+    from geotheory.devices import ensure_device
 
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidArgument(f"device {device!r} is not available here: {error}") from error
+    ensure_device(device)
     chosen: dict[str, Any] = _options(kind, options) | {"dtype": getattr(torch, dtype.value), "device": device}
     builder = getattr(constructions, kind)
     if kind in ("single_hop", "associative"):
@@ -258,7 +250,7 @@ def size(
         plot_dimensions(entities, relations, hops, plot)
     if as_json:
         shape = {"entities": entities, "relations": relations, "hops": hops, "bits": bits, "shared_bits": shared_bits}
-        _print_json(shape | {"rows": [row.to_dict() for row in rows]})
+        print_json(shape | {"rows": [row.to_dict() for row in rows]})
         return
     title = f"N = {entities:,}, R = {relations:,}, k = {hops}"
     table = Table(title=title, title_justify="left")
@@ -301,7 +293,7 @@ def count(
     options = {"connected": connected, "labelled": not up_to_isomorphism}
     number = bounds.count(kind, entities=entities, relations=relations, **options)
     if as_json:
-        _print_json({"kind": kind, "entities": entities, "relations": relations, **options, "count": str(number)})
+        print_json({"kind": kind, "entities": entities, "relations": relations, **options, "count": str(number)})
     else:
         typer.echo(str(number))
 
@@ -358,7 +350,7 @@ def bound(
         Theorem.real_dimension: lambda: bounds.real_dimension(*shape, width=_required(neurons, "--width")),
     }[theorem]()
     if as_json:
-        _print_json(found.to_dict() | {"formula": str(found.formula)})
+        print_json(found.to_dict() | {"formula": str(found.formula)})
     else:
         typer.echo(f"{found}\n{found.formula}")
 
@@ -385,7 +377,7 @@ def _curve(theorem: Theorem, shape: tuple[int, int, int], shared_bits: int, plot
 
         getattr(drawing, draw)(curve, plot, title=title)
     if as_json:
-        _print_json(vars(curve))
+        print_json(vars(curve))
         return
     table = Table(*names, title=title, title_justify="left")
     for x, y in curve.points:
@@ -437,7 +429,7 @@ def verify(
     found = geotheory.verify(built, sample=sample, seed=seed, progress=not as_json)
     certificate = built.certificate() if proof and kind != "associative" else None
     if as_json:
-        _print_json(
+        print_json(
             {
                 "kind": kind,
                 "options": dict(built.options),
@@ -488,7 +480,7 @@ def prove(
     chosen = _options(kind, options)
     certificate = constructions.schema(kind, entities=entities, relations=relations, hops=hops, **chosen)
     if as_json:
-        _print_json(certificate.to_dict())
+        print_json(certificate.to_dict())
     else:
         typer.echo(str(certificate))
     if not certificate.holds:
@@ -526,8 +518,7 @@ def build(
         raise InvalidArgument(
             "associative is a baseline without guarantee, and not kept; measure it with `geotheory verify`"
         )
-    if out.exists() and not out.is_dir():
-        raise InvalidArgument(f"--out {out} is a file; give a directory")
+    ensure_folder(out)
     options = _given(bits, residual, hops_per_step, forward, hidden_layers, attention)
     _ensure_fits(kind, entities, relations, hops, dtype, "cpu", options)
     table = _facts(facts, columns, entities, relations, seed)
@@ -563,7 +554,7 @@ def ask(
     loaded.decoding.check(len(word))
     chain = [facts.attributes[a] if a >= 0 else None for a in loaded.answer([x], [word], steps=True)[0].tolist()]
     if as_json:
-        _print_json({"subject": subject, "relations": relations, "answer": chain[-1], "chain": chain})
+        print_json({"subject": subject, "relations": relations, "answer": chain[-1], "chain": chain})
     else:
         if loaded.decoding.hops_per_step:
             start = 0
@@ -612,8 +603,7 @@ def check(
     from paper_checks.scope import Scope
 
     claims, scope = runner.chosen(only or ()), Scope(full=full, directory=out, device=device, model=model)
-    if out.exists() and not out.is_dir():
-        raise InvalidArgument(f"--out {out} is a file; give a directory")
+    ensure_folder(out)
     results = []
     for result in runner.run(claims, scope, processes=processes):
         results.append(result)

@@ -1,13 +1,12 @@
 """The commands `geotheory export` and `geotheory score-circuit`."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from geotheory.errors import InvalidArgument
+from geotheory.cli_common import AsJson, ensure_folder, print_json
 
 __all__ = ["export", "score_circuit"]
 
@@ -34,8 +33,7 @@ def export(
     import constructions
     from constructions.export import to_opt
 
-    if out.exists() and not out.is_dir():
-        raise InvalidArgument(f"--out {out} is a file; give a directory")
+    ensure_folder(out)
     loaded = constructions.load(model)
     made = {Architecture.opt: to_opt}[to](loaded)
     made.save(out)
@@ -43,15 +41,14 @@ def export(
     typer.echo(
         f"{loaded.kind}, {loaded.hops} hops, as {type(made.model).__name__}: hidden size {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.ffn_dim} neurons, {config.num_hidden_layers} layers, {config.vocab_size} "
-        f"tokens; "
-        f"smallest lead {made.margin:.3g}; written to {out}"
+        f"tokens; smallest lead {made.margin:.3g}; written to {out}"
     )
 
 
 def score_circuit(
     truth: Annotated[Path, typer.Argument(metavar="DIR", help="Exported directory, or its circuit.json.")],
     claims: Annotated[Path, typer.Argument(metavar="CLAIMS", help="JSON file of claimed heads and neurons.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare claims about heads and neurons with what they are known to do: precision and recall.
 
@@ -64,4 +61,7 @@ def score_circuit(
     from constructions.export import score
 
     found = score(truth, claims)
-    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if as_json else str(found))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from geotheory.cli_common import AsJson, Device, ensure_folder, print_json, progress_bar
 from geotheory.errors import InvalidArgument
 from geotheory.files import write_whole
 
 if TYPE_CHECKING:
     from paper_checks.learning.thresholds import Threshold
 
-__all__ = ["learn", "progress_bar", "threshold"]
+__all__ = ["learn", "threshold"]
 
 Relations = Annotated[int, typer.Option("-R", "--relations", help="Number of relations (random bijections).")]
 Frozen = Annotated[str, typer.Option("--frozen", help="none, subjects, unembedding or embeddings.")]
@@ -31,8 +30,6 @@ UnembeddingScale = Annotated[
 Every = Annotated[int, typer.Option("--evaluate-every", help="Steps between two evaluations of the whole table.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds, from --seed on.")]
 Seed = Annotated[int, typer.Option("--seed", help="The first seed.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ...")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def learn(
@@ -90,8 +87,8 @@ def learn(
     chosen = list(range(seed, seed + seeds))
     if relearn and not study:
         raise InvalidArgument("--relearn goes with --study")
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidArgument(f"--out {out} is a file; give a directory")
+    if out is not None:
+        ensure_folder(out)
     with ExitStack() as stack:
         show = progress_bar(stack, "training", setting.steps)
 
@@ -127,7 +124,7 @@ def learn(
         if not as_json:
             typer.echo(f"written to {out}")
     if as_json:
-        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        print_json(result)
     if not all(run.learned for run in runs):
         raise typer.Exit(1)
 
@@ -205,8 +202,8 @@ def threshold(
     fits: dict[str, Any] = {}
     for regime in dict.fromkeys(s.frozen for s in settings):
         for level in shares:
-            points = [(t.setting.entities, t.setting.relations, t.d) for t in found]
-            mine = [p for p, t in zip(points, found) if (t.setting.frozen, t.share) == (regime, level)]
+            alike = [t for t in found if (t.setting.frozen, t.share) == (regime, level)]
+            mine = [(t.setting.entities, t.setting.relations, t.d) for t in alike]
             if len({N for N, *_ in mine}) > 1 and len({R for _, R, _ in mine}) > 1:
                 fits[f"{regime}, {level:.0%}"] = fit_growth(mine)
     if plot is not None:
@@ -216,24 +213,9 @@ def threshold(
             "thresholds": [t.to_dict() for t in found],
             "fits": {name: fit.to_dict() for name, fit in fits.items()},
         }
-        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        print_json(result)
         return
     for name, fit in fits.items():
         typer.echo(f"{name}: {fit}")
     if plot is not None:
         typer.echo(f"figure: {plot}")
-
-
-def progress_bar(stack: ExitStack, what: str, total: int) -> Any:
-    """A progress bar on a terminal; the function that moves it to a place and says something beside it."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[text]}"),
-    )
-    bar = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
-    task = bar.add_task("", total=total, text="")
-    return lambda place, text: bar.update(task, completed=place, text=text)

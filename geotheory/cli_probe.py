@@ -1,13 +1,12 @@
 """The command `geotheory probe`."""
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from geotheory.cli_learning import progress_bar
+from geotheory.cli_common import AsJson, Device, print_json, progress_bar
 
 __all__ = ["probe"]
 
@@ -23,12 +22,12 @@ def probe(
         bool, typer.Option("--affine", help="Also the affine decoder of Hernandez et al. (slow).")
     ] = False,
     dtype: Annotated[str, typer.Option("--dtype", help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ...")] = "cpu",
+    device: Device = "cpu",
     batch: Annotated[int, typer.Option("--batch", help="Prompts of one forward pass.")] = 64,
     cache: Annotated[Path | None, typer.Option("--cache", help="Folder for hidden states, read the next time.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of folds, shuffles, bootstrap and random weights.")] = 0,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a figure (PNG, SVG, PDF).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Does a pretrained model encode relations linearly? Read attributes from the state at the subject's last token.
 
@@ -65,7 +64,7 @@ def probe(
             progress=progress,
         )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
     else:
         typer.echo(str(found))
     if plot is not None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from geotheory.decoding import Decoding
+from geotheory.devices import ensure_device
 from geotheory.errors import GeotheoryError, InvalidArgument, NotAModel, positive_integer
 from geotheory.facts import FactTable
 from geotheory.files import replacing
@@ -172,10 +173,7 @@ def train(
     for seed in seeds:
         if positive_integer("seed", seed, least=0) >= 2**63:
             raise InvalidArgument(f"seed must be below 2^63, not {seed}")
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidArgument(f"device {str(device)!r} is not available here: {error}") from error
+    ensure_device(device)
     worlds = list(facts) if facts is not None else [_world(setting, seed) for seed in seeds]
     for name, given in (("facts", worlds), ("initial", initial if initial is not None else seeds)):
         if len(given) != len(seeds):
