@@ -16,13 +16,18 @@ __all__ = ["draw", "plot_dimensions", "plot_split", "plot_threshold"]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 
 
-def _figure(size: tuple[float, float]) -> tuple[Any, Any]:
-    # The object interface: no window, no global state.
+def canvas(size: tuple[float, float]) -> Any:
+    """An empty matplotlib figure of so many inches; the object interface: no window, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def _figure(size: tuple[float, float]) -> tuple[Any, Any]:
+    figure = canvas(size)
     return figure, figure.add_subplot()
 
 

@@ -1,6 +1,6 @@
 """The claims that are checked: what is said, who says it, why it holds, what would refute it, and the functions that look."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -99,14 +99,19 @@ class Claim:
         return Evidence(Verdict.fails if counterexample else Verdict.holds, figures, counterexample)
 
     def run(self, scope: Scope | None = None) -> Evidence:
-        """Measure and judge."""
-        try:
-            measured = self.measure(scope or Scope())
-        except NotRun as reason:
-            return Evidence(Verdict.not_run, {}, str(reason))
-        except Exception as error:
-            return crashed(error)
-        return self.evidence(measured)
+        """Measure and judge this claim alone."""
+        return check([self], scope or Scope())[0]
+
+
+def check(claims: Sequence[Claim], scope: Scope) -> list[Evidence]:
+    """Measure once, and judge for each of these claims, which share their measurement."""
+    try:
+        measured = claims[0].measure(scope)
+    except NotRun as reason:
+        return [Evidence(Verdict.not_run, {}, str(reason)) for _ in claims]
+    except Exception as error:  # whatever a check does, the others go on
+        return [crashed(error) for _ in claims]
+    return [claim.evidence(measured) for claim in claims]
 
 
 def crashed(error: BaseException) -> Evidence:

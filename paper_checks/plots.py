@@ -297,15 +297,14 @@ def _selector(found: Record) -> Iterator[tuple[str, Any]]:
 
 
 def _probes(found: Record) -> Iterator[tuple[str, Any]]:
+    from paper_checks.language_models.probe import Reading, best_readings
+
     for name, probed in found["P1"]["sets"].items():
-        best: dict[str, Any] = {}
-        for reading in probed["readings"]:
-            if reading["top1"] > best.get(reading["relation"], {"top1": -1.0})["top1"]:
-                best[reading["relation"]] = reading
-        control = [max(r["shuffled"], r["frequent"], r["untrained"] or 0.0) for r in best.values()]
+        best = best_readings(map(Reading.from_dict, probed["readings"]))
+        names = [reading.relation for reading in best]
         figure = _figure("", "share of held-out subjects right", bars=True, barmode="group", height=380)
-        _bars(figure, "read at the best layer", list(best), [r["top1"] for r in best.values()], COLOURS[0])
-        _bars(figure, "best control", list(best), control, COLOURS[4])
+        _bars(figure, "read at the best layer", names, [reading.top1 for reading in best], COLOURS[0])
+        _bars(figure, "best control", names, [reading.control for reading in best], COLOURS[4])
         figure.update_yaxes(range=[0, 1.12])
         yield (
             f"Attributes of {name} read linearly from {found['P1']['model']}, beside the best of their controls.",

@@ -13,8 +13,8 @@ from typing import Any
 from geotheory import __version__
 from geotheory.errors import UnknownName, positive_integer
 from geotheory.files import write_whole
-from paper_checks.claims import CLAIMS, Claim, Evidence, Verdict, crashed
-from paper_checks.scope import NotRun, Scope
+from paper_checks.claims import CLAIMS, Claim, Evidence, Verdict, check, crashed
+from paper_checks.scope import Scope
 
 __all__ = ["Result", "chosen", "run"]
 
@@ -72,17 +72,9 @@ def run(claims: Sequence[Claim], scope: Scope | None = None, *, processes: int |
 
 
 def _check(job: Sequence[Claim], scope: Scope) -> tuple[list[Evidence], float]:
-    """Measure once, judge for each claim."""
+    """The evidence for each claim, and the seconds that it took."""
     started = time.perf_counter()
-    try:
-        measured = job[0].measure(scope)
-    except NotRun as reason:
-        found = [Evidence(Verdict.not_run, {}, str(reason)) for _ in job]
-    except Exception as error:  # whatever a check does, the others go on
-        found = [crashed(error) for _ in job]
-    else:
-        found = [claim.evidence(measured) for claim in job]
-    return found, time.perf_counter() - started
+    return check(job, scope), time.perf_counter() - started
 
 
 def _here(jobs: Sequence[Sequence[Claim]], scope: Scope) -> Iterator[Result]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bounds.drawing import COLOURS
+from bounds.drawing import COLOURS, canvas
 from paper_checks.language_models.probe import Probe
 
 __all__ = ["plot_probe"]
@@ -10,20 +10,15 @@ __all__ = ["plot_probe"]
 
 def plot_probe(found: Probe, path: str | Path) -> Path:
     """One panel a relation: `top1` against the layer with its interval; grey up to the best of its controls."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(reading.relation for reading in found.readings))
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(3.4 * columns, 2.7 * rows + 0.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas((3.4 * columns, 2.7 * rows + 0.4))
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
     for axis, name in zip(axes, names):
         mine = sorted((r for r in found.readings if r.relation == name), key=lambda r: r.layer)
         layers = [r.layer for r in mine]
-        control = [max(r.shuffled, r.frequent, r.untrained or 0.0) for r in mine]
-        axis.fill_between(layers, 0, control, color="0.85", label="best control")
+        axis.fill_between(layers, 0, [r.control for r in mine], color="0.85", label="best control")
         axis.fill_between(
             layers, [r.low for r in mine], [r.high for r in mine], color=COLOURS[0], alpha=0.2, linewidth=0
         )

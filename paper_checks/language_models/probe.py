@@ -1,6 +1,6 @@
 """Linear read-outs of attributes from hidden states, by relation and layer, beside controls."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from paper_checks.language_models.relations import Relation
 from paper_checks.language_models.states import LanguageModel
 from paper_checks.learning.readouts import ridge_cv
 
-__all__ = ["Probe", "Reading", "probe"]
+__all__ = ["Probe", "Reading", "best_readings", "probe"]
 
 FOLDS = 5
 RIDGES = tuple(10.0**e for e in range(-3, 3))
@@ -64,9 +64,32 @@ class Reading:
     candidates: int
 
     @property
+    def control(self) -> float:
+        """The best of the controls: shuffled attributes, the most frequent one, the untrained model."""
+        return max(self.shuffled, self.frequent, self.untrained or 0.0)
+
+    @property
     def above(self) -> bool:
         """Whether the interval lies above every control."""
-        return self.low > max(self.shuffled, self.frequent, self.untrained or 0.0)
+        return self.low > self.control
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        return vars(self) | {"above": self.above}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Reading":
+        """Inverse of :meth:`to_dict`."""
+        return cls(**{name: value for name, value in fields.items() if name != "above"})
+
+
+def best_readings(readings: Iterable[Reading]) -> list[Reading]:
+    """For each relation the layer that is read best; chosen among all layers, so that its `top1` is a little too good."""
+    found: dict[str, Reading] = {}
+    for reading in readings:
+        if reading.relation not in found or reading.top1 > found[reading.relation].top1:
+            found[reading.relation] = reading
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -91,18 +114,14 @@ class Probe:
     superposition_shuffled: dict[int, float]
 
     def best(self) -> list[Reading]:
-        """For each relation the layer that is read best; chosen among all layers, so that its `top1` is a little too good."""
-        found: dict[str, Reading] = {}
-        for reading in self.readings:
-            if reading.relation not in found or reading.top1 > found[reading.relation].top1:
-                found[reading.relation] = reading
-        return list(found.values())
+        """:func:`best_readings` of all."""
+        return best_readings(self.readings)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
         return {
             "model": self.model,
-            "readings": [vars(reading) | {"above": reading.above} for reading in self.readings],
+            "readings": [reading.to_dict() for reading in self.readings],
             "superposition": self.superposition,
             "superposition, shuffled": self.superposition_shuffled,
         }
@@ -189,17 +208,14 @@ def probe(
             ]
 
         mine = states(model)
-        other = states(untrained) if untrained is not None else None
+        # The control's states and its own attribute vectors.
+        other = None if untrained is None else (states(untrained), untrained.attribute_vectors(candidates))
         pooled[relation.name] = dict(zip(relation.subjects, torch.stack(mine).mean(0)))
         for layer in chosen:
             readings.append(
                 _read(relation, layer, [s[:, layer] for s in mine], vectors, answers, len(candidates), seed)
                 | {
-                    "untrained": _top1(
-                        [s[:, layer] for s in other], untrained.attribute_vectors(candidates), answers, seed
-                    )
-                    if other is not None and untrained is not None
-                    else None,
+                    "untrained": _top1([s[:, layer] for s in other[0]], other[1], answers, seed) if other else None,
                     "affine": _affine(model, relation, layer, mine, vectors, answers)
                     if affine and model.causal and layer >= 1
                     else None,

@@ -116,12 +116,11 @@ class LanguageModel:
         """The mean embedding of each attribute's tokens: from the output embedding if there is one, else from the input."""
         table = self.model.get_output_embeddings() if self.causal else None
         table = self.model.get_input_embeddings() if table is None else table
-        rows = table.weight.detach().to(torch.float64).cpu()
         found = []
         for attribute in attributes:
             # As it stands in a sentence: after a space.
             ids = self.tokenizer(" " + attribute, add_special_tokens=False)["input_ids"]
-            found.append(rows[ids].mean(0))
+            found.append(table.weight.detach()[ids].to(torch.float64).cpu().mean(0))
         return torch.stack(found)
 
     def locate(self, prompts: Sequence[tuple[str, int, int]]) -> tuple[Any, Tensor]:

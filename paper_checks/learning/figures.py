@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bounds.drawing import COLOURS
+from bounds.drawing import COLOURS, canvas
 from paper_checks.learning.study import Study
 from paper_checks.learning.thresholds import Threshold
 
@@ -17,20 +17,11 @@ NAMES = {"none": "trained", "subjects": "subjects frozen", "unembedding": "W_U f
 MARKERS = "osD^vP*X"
 
 
-def _canvas(size: tuple[float, float], columns: int) -> tuple[Any, Any]:
-    # The object interface: no window, no global state.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, columns, squeeze=False)[0]
-
-
 def plot_thresholds(found: Sequence[Threshold], path: str | Path, *, device: str = "cpu") -> Path:
     """Threshold dimension against `N` for each number of relations: trained and frozen side by side, the construction above."""
     regimes = list(dict.fromkeys(t.setting.frozen for t in found))
-    figure, axes = _canvas((4.6 * len(regimes) + 0.4, 4.2), len(regimes))
+    figure = canvas((4.6 * len(regimes) + 0.4, 4.2))
+    axes = figure.subplots(1, len(regimes), squeeze=False)[0]
     relations = sorted({t.setting.relations for t in found})
     for axis, regime in zip(axes, regimes):
         for R in relations:
@@ -76,7 +67,8 @@ def plot_thresholds(found: Sequence[Threshold], path: str | Path, *, device: str
 
 def plot_study(found: Study, path: str | Path) -> Path:
     """Learning curves, readouts with their controls, freeze and swap, and the selectivity matrix."""
-    figure, axes = _canvas((13.5, 3.8), 4)
+    figure = canvas((13.5, 3.8))
+    axes = figure.subplots(1, 4)
     setting = found.setting
     for runs, colour, name in ((found.trained, COLOURS[0], "trained"), (found.frozen, COLOURS[1], "subjects frozen")):
         for i, run in enumerate(runs):

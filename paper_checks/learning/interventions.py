@@ -82,23 +82,25 @@ class _Cut:
 
     def __init__(self, transformer: Transformer, facts: FactTable) -> None:
         shape = transformer.shape
-        if len(shape.blocks) != 1 or not shape.blocks[0].heads:
+        attention = transformer.blocks[0].attention
+        if len(shape.blocks) != 1 or attention is None:
             raise InvalidArgument("interventions are made on models of one block with attention")
         self.model, self.facts = transformer, facts
         self.N, self.R = facts.num_subjects, facts.num_relations
-        self.attention, self.mlp = transformer.blocks[0].attention, transformer.blocks[0].mlp
+        self.attention, self.mlp = attention, transformer.blocks[0].mlp
         self.residual = shape.residual
+
+    def sequences(self, rows: Float[Tensor, "n d"], relation: int) -> Float[Tensor, "n 2 d"]:
+        """The embedded queries `(x, relation)` for subjects with these rows of W_E."""
+        h = torch.stack([rows, self.model.embedding[self.N + relation].expand_as(rows)], 1)
+        return h if self.model.position is None else h + self.model.position[:2]
 
     def parts(self, rows: Float[Tensor, "n d"], relation: int) -> tuple[Tensor, Tensor]:
         """What subjects with these rows of W_E, and the relation's token, add to the MLP's input: `[n, d]` each.
 
         They add up to it for any attention, whose patterns are those of the query.
         """
-        model = self.model
-        h = torch.stack([rows, model.embedding[self.N + relation].expand_as(rows)], 1)
-        if model.position is not None:
-            h = h + model.position[:2]
-        assert self.attention is not None
+        h = self.sequences(rows, relation)
         subject, own = torch.zeros_like(rows), torch.zeros_like(rows)
         for head, pattern in zip(self.attention.heads, self.attention.patterns(h, last=True)):
             moved = h @ head.value @ head.output
@@ -108,11 +110,7 @@ class _Cut:
 
     def moves(self, rows: Float[Tensor, "n d"], relation: int) -> Float[Tensor, "d d"]:
         """The linear map by which attention moves a subject's row to the MLP's input, patterns at their mean over these rows."""
-        h = torch.stack([rows, self.model.embedding[self.N + relation].expand_as(rows)], 1)
-        if self.model.position is not None:
-            h = h + self.model.position[:2]
-        assert self.attention is not None
-        patterns = self.attention.patterns(h, last=True)
+        patterns = self.attention.patterns(self.sequences(rows, relation), last=True)
         each = [p[:, 0, 0].mean() * head.value @ head.output for head, p in zip(self.attention.heads, patterns)]
         return torch.stack(each).sum(0).double()
 
@@ -221,9 +219,10 @@ def selector(transformer: Transformer, facts: FactTable, fit: Superposition) -> 
     right, own, others = [], [], []
     for r in range(cut.R):
         gates = (cut.before(cut.input(rows, r)) > 0).double().mean(0)
-        decoder = cut.moves(rows, r) @ mlp.weight_in.double() * gates @ mlp.weight_out.double()
+        moves = cut.moves(rows, r)
+        decoder = moves @ mlp.weight_in.double() * gates @ mlp.weight_out.double()
         if cut.residual:
-            decoder = decoder + cut.moves(rows, r)
+            decoder = decoder + moves
         states = [vectors @ fit.maps[q] @ decoder for q in range(cut.R)]
         logits = states[r] @ vectors.T + transformer.unembedding_bias.double()
         right.append(_rate(logits.argmax(1) == torch.arange(len(vectors), device=logits.device)))
