@@ -1,7 +1,7 @@
 """What a lower bound says."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["Bound"]
@@ -27,6 +27,8 @@ class Bound:
         `"paper"`, `"sharper"` or `"new"`.
     statement
         What is bounded and under which assumptions, in words.
+    inequality
+        From a witness to the inequality as a sympy expression.
     """
 
     value: float
@@ -35,6 +37,7 @@ class Bound:
     theorem: str
     mark: str
     statement: str
+    inequality: Callable[[Mapping[str, int]], Any] = field(repr=False, compare=False)
 
     @property
     def bits(self) -> float:
@@ -50,14 +53,13 @@ class Bound:
 
     @property
     def formula(self) -> Any:
-        """The inequality as a sympy expression (:mod:`bounds.symbolic`)."""
-        from bounds.symbolic import inequality
-
-        return inequality(self.theorem, narrow="rho" in self.witness)
+        """The inequality as a sympy expression (:mod:`bounds.symbols`)."""
+        return self.inequality(self.witness)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
-        return {**vars(self), "witness": dict(self.witness)}
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "inequality"}
+        return plain | {"witness": dict(self.witness)}
 
     def __str__(self) -> str:
         found = ", ".join(f"{name} = {value:,}" for name, value in self.witness.items())

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import permutations
 from math import comb, factorial, perm, prod
 
+from bounds.colours import allowed, commuting
 from bounds.kinds import Kind, kind_named
 from geotheory.errors import TooLarge, positive_integer
 
@@ -74,30 +75,8 @@ def count(kind: str, *, entities: int, relations: int, connected: bool = False, 
 def _labelled(kind: Kind, N: int, R: int) -> int:
     if kind.simple:
         return _simple_matchings(N, R) if kind.undirected else _simple(N, R)
-    each = _one_colour(kind, N)
+    each = allowed(kind, N)
     return prod(each for _ in range(R))
-
-
-def _one_colour(kind: Kind, N: int) -> int:
-    """Permutations of `N` that a single colour may be."""
-    return _commuting(kind, 1, N)
-
-
-def _commuting(kind: Kind, j: int, c: int) -> int:
-    """Allowed permutations that commute with a permutation of `c` cycles of length `j` each.
-
-    Such a permutation permutes the cycles and rotates each: `c! j^c` in all. A cycle that stays in place may be rotated by any of
-    `j` amounts; without loops not by 0; to be its own inverse, by 0 or `j/2`. Cycles that are exchanged are rotated by opposite
-    amounts if the permutation is to be its own inverse.
-    """
-    if kind.undirected:
-        staying = (1 if kind.loops else 0) + (1 if j % 2 == 0 else 0)
-        pairings = (factorial(c) // (factorial(p) * 2**p * factorial(c - 2 * p)) for p in range(c // 2 + 1))
-        return sum(number * int(j**p * staying ** (c - 2 * p)) for p, number in enumerate(pairings))
-    if kind.loops:
-        return factorial(c) * int(j**c)
-    # Inclusion and exclusion over the cycles that stay as they are.
-    return sum((1 - i % 2 * 2) * comb(c, i) * factorial(c - i) * int(j ** (c - i)) for i in range(c + 1))
 
 
 def _unlabelled(kind: Kind, N: int, R: int) -> list[int]:
@@ -120,7 +99,7 @@ def _unlabelled(kind: Kind, N: int, R: int) -> list[int]:
     totals = [1] + [0] * N
     for j in range(1, N + 1):
         cycles = [j**c * factorial(c) for c in range(N // j + 1)]
-        fixed = [_commuting(kind, j, c) ** R for c in range(N // j + 1)]
+        fixed = [commuting(kind, j, c) ** R for c in range(N // j + 1)]
         if whole:
             terms = [f // z for f, z in zip(fixed, cycles)]
             totals = [sum(terms[c] * totals[n - j * c] for c in range(n // j + 1)) for n in range(N + 1)]
@@ -278,7 +257,7 @@ def _simple(N: int, R: int) -> int:
     if R >= N:
         return 0  # an entity has N - 1 others
     if R == 1:
-        return _one_colour(kind_named("derangement"), N)
+        return allowed(kind_named("derangement"), N)
     search = _SimpleSearch(R)
     half = 1 << R
     return search.completions(search.canonical([0] * half, [N] + [0] * (half - 1)))
@@ -289,6 +268,6 @@ def _simple_matchings(N: int, R: int) -> int:
     if R >= N or N % 2:
         return 0
     if R == 1:
-        return _one_colour(kind_named("matching"), N)
+        return allowed(kind_named("matching"), N)
     search = _MatchingSearch(R)
     return search.completions(search.canonical([N] + [0] * ((1 << R) - 1)))

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bounds.information import fixed_unembedding, split_witnesses
-from bounds.minimum import meet_in_middle_bits
+from bounds.fixed_unembedding import fixed_unembedding
+from bounds.free_unembedding import split_witnesses
+from bounds.record import SHARED_BITS, CurveRecord
 from bounds.rigorous import log2_factorial, lower, scaled, upper
+from constructions.sizes import size
 from geotheory.errors import InvalidArgument, positive_integer
 
-__all__ = ["SplitCurve", "ThresholdCurve", "split_curve", "threshold_curve"]
+__all__ = ["SPLIT", "THRESHOLD", "SplitCurve", "ThresholdCurve", "split_curve", "threshold_curve"]
 
 
 @dataclass(frozen=True)
@@ -84,4 +86,9 @@ def split_curve(entities: int, relations: int, hops: int, shared_bits: int = 0, 
     for i in range(count):
         D_in = max(1.0, most) ** (i / (count - 1))
         found.append((D_in, max(0.0, *((right - M * D_in) / other for right, M, other in lines))))
-    return SplitCurve(tuple(found), meet_in_middle_bits(N, R, k))
+    costs = {f: size("meet_in_middle", entities=N, relations=R, hops=k, forward=f) for f in range(k + 1)}
+    return SplitCurve(tuple(found), {f: (cost.bits_in, cost.bits_out) for f, cost in costs.items()})
+
+
+THRESHOLD = CurveRecord("B3", threshold_curve, ("P shared bits", "D bits per subject"), "plot_threshold")
+SPLIT = CurveRecord("B2", split_curve, ("D_in", "D_out"), "plot_split", (SHARED_BITS,))

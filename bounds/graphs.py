@@ -6,12 +6,13 @@ undirected colour is its own inverse and so has both directions of an edge, or o
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import permutations, product
+from itertools import product
 from math import exp
 from random import Random
 
 import networkx as nx
 
+from bounds.colours import allowed, listed
 from bounds.kinds import Kind, kind_named
 from geotheory.errors import InvalidArgument, TooLarge, positive_integer
 
@@ -136,12 +137,10 @@ def graphs(kind: str, *, entities: int, relations: int, up_to_isomorphism: bool 
 
 def worlds(kind: Kind, N: int, R: int) -> Iterator[Permutations]:
     """The same graphs as tuples of permutations."""
-    from bounds.counting import _one_colour
-
-    each = _one_colour(kind, N)
+    each = allowed(kind, N)
     if each**R > MOST_WORLDS:
         raise TooLarge(f"{each:,}^{R} worlds of {N} entities are too many to list; bounds.count counts them")
-    colours = list(_colours(kind, N))
+    colours = list(listed(kind, N))
     if not kind.simple:
         yield from product(colours, repeat=R)
         return
@@ -156,29 +155,6 @@ def worlds(kind: Kind, N: int, R: int) -> Iterator[Permutations]:
                 yield from extend((*chosen, row))
 
     yield from extend(())
-
-
-def _colours(kind: Kind, N: int) -> Iterator[tuple[int, ...]]:
-    """Every permutation that a single colour may be, in lexicographic order."""
-    if kind.undirected:
-        yield from _pairings(list(range(N)), kind.loops, [0] * N)
-        return
-    for row in permutations(range(N)):
-        if kind.loops or all(x != y for x, y in enumerate(row)):
-            yield row
-
-
-def _pairings(left: list[int], loops: bool, row: list[int]) -> Iterator[tuple[int, ...]]:
-    if not left:
-        yield tuple(row)
-        return
-    x, *rest = left
-    if loops:
-        row[x] = x
-        yield from _pairings(rest, loops, row)
-    for y in rest:
-        row[x], row[y] = y, x
-        yield from _pairings([z for z in rest if z != y], loops, row)
 
 
 def random_graph(kind: str, *, entities: int, relations: int, seed: int = 0) -> nx.MultiDiGraph:

@@ -5,8 +5,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bounds.bound import Bound
-from bounds.information import chain_of_thought, fixed_unembedding, free_unembedding, frozen_embedding
-from bounds.regions import real_dimension
+from bounds.chain_of_thought import chain_of_thought
+from bounds.fixed_unembedding import fixed_unembedding, formula
+from bounds.free_unembedding import free_unembedding
+from bounds.frozen_embedding import frozen_embedding
+from bounds.real_dimension import real_dimension
 from bounds.rigorous import log2_factorial, lower, scaled
 from constructions.sizes import Size, size
 from geotheory.digits import code_length
@@ -118,6 +121,7 @@ def minimum(
         witness={"M": N},
         theorem="B1" if k == 1 else "B7",
         mark="sharper",
+        inequality=formula,
         statement="bits in the shared weights, if nothing else depends on the facts",
     )
     add("facts in the MLP", "key_value", cost, cost.bits_shared, "shared bits", facts)
@@ -162,14 +166,6 @@ def dimension_curves(
     if hops > 1:
         least["with steps"] = [chain_of_thought(N, relations, hops).bits for N in entities]
     return sizes, least
-
-
-def meet_in_middle_bits(entities: int, relations: int, hops: int) -> dict[int, tuple[int, int]]:
-    """`(D_in, D_out)` of T5 for each split, by its number of forward hops."""
-    costs = {
-        f: size("meet_in_middle", entities=entities, relations=relations, hops=hops, forward=f) for f in range(hops + 1)
-    }
-    return {f: (cost.bits_in, cost.bits_out) for f, cost in costs.items()}
 
 
 # Inverse questions

@@ -1,13 +1,15 @@
 """The bounds and the sizes as sympy expressions: printed, evaluated, expanded, and taken to the limit.
 
-Numbers in :mod:`bounds.information` are evaluated rigorously; the tests hold them against these formulas at many points.
+Each formula stands in its bound's own file. Numbers are evaluated rigorously there; the tests hold them against these formulas.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import sympy as sp
+
+from bounds.registry import numbered
+from bounds.symbols import SYMBOLS, M, M_out, N, R, levels, p, q
 
 __all__ = [
     "SYMBOLS",
@@ -20,65 +22,27 @@ __all__ = [
     "stirling",
 ]
 
-N, R, k, M, P, d, W, b, c = sp.symbols("N R k M P d W b c", positive=True)
-p, q = sp.symbols("p q", nonnegative=True)
-rho = sp.Symbol("rho", positive=True)
-M_out, D_in, D_out = sp.symbols("M' D_in D_out", positive=True)
 
-SYMBOLS: Mapping[str, sp.Symbol] = {
-    symbol.name: symbol for symbol in (N, R, k, M, P, d, W, b, c, p, q, rho, M_out, D_in, D_out)
-}
-
-
-def _levels(base: Any, count: Any) -> Any:
-    """`1 + base + ... + base^(count-1)`."""
-    return (base**count - 1) / (base - 1)
-
-
-def _log2_falling(n: Any, length: Any) -> Any:
-    return (sp.loggamma(n + 1) - sp.loggamma(n - length + 1)) / sp.log(2)
-
-
-@cache
-def lower_side(theorem: str, *, narrow: bool = False) -> sp.Expr:
-    """What a bound says the bits, neurons or dimensions are at least, for given witnesses.
-
-    B1, B3 and B7: bits per subject with `M` roots. B2: `P + M D_in + M' D_out`. B4: shared bits. B5: width times bits of a
-    pre-activation. `narrow`: with trees that branch into `rho < R` relations.
-    """
-    tree = R * _log2_falling(N - M * _levels(R, k - 1), M * R ** (k - 1))
-    if narrow:
-        leaves = M * rho ** (k - 1)
-        tree = rho * _log2_falling(N - M * _levels(rho, k - 1), leaves) + (R - rho) * _log2_falling(N, leaves)
-    sides = {
-        "B1": (tree - P) / M,
-        "B2": R ** (q + 1) * _log2_falling(M_out, M * R ** (p - q)),
-        "B4": R * sp.loggamma(N + 1) / sp.log(2),
-        "B5": tree.subs(M, 1),
-    }
-    sides["B3"] = sides["B7"] = sides["B1"]
-    return sides[theorem]
-
-
-@cache
 def inequality(theorem: str, *, narrow: bool = False) -> Any:
-    """The bound as a relation between symbols, as it is printed; `narrow` as for :func:`lower_side`.
+    """The bound as a relation between symbols, as it is printed; `narrow`: with trees that branch into `rho < R` relations.
+
+    Raises
+    ------
+    UnknownName
+        No bound has this number.
 
     Examples
     --------
     >>> inequality("B4")
     b*(2*c*d**2 + c*d + d) >= R*loggamma(N + 1)/log(2)
     """
-    if theorem == "B6":
-        phi = sp.Function("Phi")
-        tables = sp.Function("tables")
-        return sp.Ge(phi(d, R**k * W) * phi(d, R**k * N * (N - 1) / 2), tables(N, R, k))
-    left = {
-        "B2": P + M * D_in + M_out * D_out,
-        "B4": b * (2 * c * d**2 + c * d + d),
-        "B5": W * c,
-    }.get(theorem, D_in)
-    return sp.Ge(left, lower_side(theorem, narrow=narrow))
+    return numbered(theorem).formula({"rho": 1} if narrow else {})
+
+
+@cache
+def lower_side(theorem: str, *, narrow: bool = False) -> sp.Expr:
+    """What a bound says the bits, neurons or dimensions are at least: the right side of :func:`inequality`."""
+    return inequality(theorem, narrow=narrow).rhs
 
 
 def evaluate(theorem: str, **values: float) -> float:
@@ -113,7 +77,7 @@ def direct_ratio(relations: int, hops: int) -> sp.Expr:
     """Bits per subject of T2 over B1 (`M = 1`, `P = 0`) as a function of `N`, both without their ceilings."""
     leaves, inner = (
         relations ** (hops - 1),
-        int(_levels(sp.Integer(relations), hops - 1)) if relations > 1 else hops - 1,
+        int(levels(sp.Integer(relations), hops - 1)) if relations > 1 else hops - 1,
     )
     bound = sum(sp.log(N - inner - i) for i in range(leaves)) * relations
     return relations**hops * sp.log(N) / bound

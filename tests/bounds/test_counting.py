@@ -88,10 +88,10 @@ def test_burnside_over_partitions(N, R):
 def test_burnside_over_all_permutations(kind):
     from itertools import permutations
 
-    from bounds.graphs import _colours
+    from bounds.colours import listed
 
     for N, R in ((4, 1), (4, 2), (5, 2), (6, 1)):
-        colours = list(_colours(KINDS[kind], N))
+        colours = list(listed(KINDS[kind], N))
         fixed = 0
         for pi in permutations(range(N)):
             commuting = sum(all(c[pi[x]] == pi[c[x]] for x in range(N)) for c in colours)

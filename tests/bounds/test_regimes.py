@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 import bounds
-from bounds.information import nodes, split_witnesses
+from bounds.free_unembedding import split_witnesses
+from bounds.questions import nodes
 from bounds.rigorous import lower
 from constructions.sizes import size
 from geotheory.errors import InvalidArgument
-from tests.bounds.test_information import tables
+from tests.bounds.test_fixed_unembedding import tables
 
 
 @pytest.mark.parametrize(("N", "M", "other", "p", "q", "count"), [(6, 3, 3, 0, 0, 36), (6, 1, 2, 1, 0, 4)])

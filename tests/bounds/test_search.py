@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 import bounds
-from bounds.information import log2_tables, nodes
+from bounds.fixed_unembedding import log2_tables
+from bounds.questions import nodes
 from bounds.rigorous import lower, plus, scaled
 
 

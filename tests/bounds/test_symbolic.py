@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import bounds
 from bounds import symbolic
-from bounds.information import split_witnesses
+from bounds.free_unembedding import split_witnesses
 from bounds.rigorous import lower
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import bounds
 from bounds import rigorous
-from bounds.information import nodes
+from bounds.questions import nodes
 from constructions.sizes import size
 from geotheory.errors import InvalidArgument
 

@@ -6,14 +6,19 @@ realize at most `Phi_d(Q W) Phi_d(Q N (N-1) / 2)` answer tables, where `Phi_d(n)
 hyperplanes in `R^d`.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from flint import arb
 
 from bounds.bound import Bound
-from bounds.information import fixed_unembedding
+from bounds.fixed_unembedding import fixed_unembedding
+from bounds.questions import shape
+from bounds.record import Argument, Record
 from bounds.rigorous import Real, log2_integer, plus, scaled, upper
 from geotheory.errors import positive_integer
 
-__all__ = ["cells", "real_dimension"]
+__all__ = ["RECORD", "cells", "formula", "real_dimension"]
 
 # Sums of binomial coefficients are exact integers up to this dimension; beyond it (e n / d)^d bounds them.
 EXACT_DIMENSION = 1000
@@ -57,9 +62,7 @@ def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) 
     >>> real_dimension(4096, 16, width=192).value
     6.0
     """
-    N, R, k = (
-        positive_integer(what, n) for what, n in (("entities", entities), ("relations", relations), ("hops", hops))
-    )
+    N, R, k, _ = shape(entities, relations, hops)
     W = positive_integer("width", width)
     asked = fixed_unembedding(N, R, k)  # without shared bits a single root is best: the tables of one subject
     tables, relations_asked, hops_asked = asked.bits, asked.witness["R"], asked.witness["k"]
@@ -83,6 +86,7 @@ def real_dimension(entities: int, relations: int, hops: int = 1, *, width: int) 
         witness=asked.witness,
         theorem="B6",
         mark="new",
+        inequality=formula,
         statement=(
             f"dimension of real subject embeddings of any precision, if all other weights are independent of the facts, with one "
             f"hidden layer of width {W:,}, and all {k}-hop queries of every {R:,} permutations of {N:,} entities are answered"
@@ -97,3 +101,17 @@ def _log2_cells(n: int, d: int) -> Real:
     if d <= EXACT_DIMENSION:
         return log2_integer(cells(n, d))
     return scaled((1 + (arb(n) / d).log()) / arb.const_log2(), d)
+
+
+def formula(_: Mapping[str, int]) -> Any:
+    """Cells of the neurons times cells of the pairs of attributes against the tables of one subject."""
+    from sympy import Function, Ge
+
+    from bounds import symbols as s
+
+    phi, tables = Function("Phi"), Function("tables")
+    queries = s.R**s.k
+    return Ge(phi(s.d, queries * s.W) * phi(s.d, queries * s.N * (s.N - 1) / 2), tables(s.N, s.R, s.k))
+
+
+RECORD = Record("B6", "new", real_dimension, formula, (Argument("width", "Neurons of the hidden layer."),))
